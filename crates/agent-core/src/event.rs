@@ -22,6 +22,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+mod approval;
 mod group;
 mod json;
 mod new_messages;
@@ -35,6 +36,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+pub use approval::{ApprovalHash, ApprovalHashError, ApprovalView, ToolSnapshot, printable};
 pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
 pub use notes::{BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, RetryNote, RouteChange};

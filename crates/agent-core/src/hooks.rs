@@ -124,6 +124,8 @@ pub struct ContextHooks {
 pub struct ToolHooks {
     /// Run before a call whose arguments fit the schema. Arguments from [`Verdict::AllowWith`] are not validated again.
     pub before: Vec<Gate<ToolCallInfo>>,
+    /// The policies among the hooks of `before`, for tools that find files by themselves.
+    pub(crate) policies: Vec<Arc<ToolPolicy>>,
     /// Run after a call that was executed. Each receives the result as the hooks before it changed it.
     pub after: Vec<ToolReview>,
     /// Run before a partial result is emitted. Denying suppresses it.
@@ -163,6 +165,7 @@ impl Hooks {
         self.context.convert.extend(other.context.convert);
         self.context.api_key.extend(other.context.api_key);
         self.tool.before.extend(other.tool.before);
+        self.tool.policies.extend(other.tool.policies);
         self.tool.after.extend(other.tool.after);
         self.tool.before_update.extend(other.tool.before_update);
         self.tool.after_update.extend(other.tool.after_update);

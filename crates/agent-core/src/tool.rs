@@ -22,7 +22,9 @@ pub mod validate;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,9 @@ pub use result::{ToolError, ToolResult};
 pub use tools::Tools;
 pub(crate) use typed::plain_schema;
 pub use typed::{FunctionTool, Tool, argument_schema, tool_fn};
+
+/// A restriction that a tool passes to the tools of sub-agents. Its type is known to the tools that share it.
+pub type Confinement = Arc<dyn Any + Send + Sync>;
 
 /// A tool that the loop can call: the object-safe trait, with arguments as JSON.
 ///
@@ -81,6 +86,32 @@ pub trait AgentTool: Send + Sync {
     /// approval.
     fn question(&self, arguments: &Value) -> Option<String> {
         let _ = arguments;
+        None
+    }
+
+    /// Returns the folder in which calls run, for an approver. `None`, the default, if the tool has none.
+    fn working_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the arguments with every path that the call accesses resolved: relative to the root of the tool's files, or
+    /// absolute, without `..` and symlinks. `None`, the default, if no argument is a path. Policies compare their patterns
+    /// with these arguments.
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        let _ = arguments;
+        None
+    }
+
+    /// Returns the restriction that the tools of a sub-agent inherit from this one, such as its sandbox. `None`, the
+    /// default, if there is none.
+    fn confinement(&self) -> Option<Confinement> {
+        None
+    }
+
+    /// Returns this tool under the restrictions of the tools of the agent that starts a sub-agent, or `None`, the default,
+    /// if they do not concern it.
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        let _ = by;
         None
     }
 
@@ -138,6 +169,22 @@ impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
 
     fn question(&self, arguments: &Value) -> Option<String> {
         (**self).question(arguments)
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        (**self).working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        (**self).resolved_arguments(arguments)
+    }
+
+    fn confinement(&self) -> Option<Confinement> {
+        (**self).confinement()
+    }
+
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        (**self).confined(by)
     }
 
     fn timeout(&self) -> Option<Duration> {

@@ -18,6 +18,7 @@ mod capture;
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod command_rules;
+mod confine;
 pub(crate) mod marker;
 mod output;
 mod process;
@@ -34,7 +35,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use agent_core::{BoxFuture, Effects, Tool, ToolContext, ToolError, ToolResult};
+use agent_core::tool::Confinement;
+use agent_core::{AgentTool, BoxFuture, Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -324,6 +326,18 @@ impl Tool for BashTool {
 
     fn effects(&self, _: &BashArgs) -> Effects {
         Effects::Once
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.folder().map(Path::to_path_buf).or_else(|| std::env::current_dir().ok())
+    }
+
+    fn confinement(&self) -> Option<Confinement> {
+        Some(confine::confinement(self))
+    }
+
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        confine::confined(self, by)
     }
 
     /// Slightly longer than the highest limit of a command, so that the command's own limit applies first and its output

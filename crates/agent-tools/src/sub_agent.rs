@@ -17,6 +17,11 @@
 //! | stopped by a limit or the budget | its text and the reason; not an error, because a partial answer is useful |
 //! | aborted | an error |
 //!
+//! The policies and `before_tool` hooks of the caller decide about the calls of the child before its own hooks, a `bash` without
+//! a sandbox runs in that of the caller, and the limits of a task are no higher than those of the caller, unless they are set.
+//! [`with_inheritance`](SubAgentTool::with_inheritance) gives a child only its own hooks. Loop hooks, input filters and queue
+//! sources are never inherited.
+//!
 //! If the tool is called directly, without a driver, the child cannot ask a question. A call of the child that needs approval is
 //! then denied, its model receives the reason, and its text is delivered as updates of the call.
 //!
@@ -39,6 +44,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::drive::Inheritance;
 use agent_core::tool::ChildRun;
 use agent_core::{
     AgentLoopConfig, AgentTool, BudgetLimits, Effects, ExecutionLimits, LoopId, ModelConfig, StreamProvider,
@@ -70,7 +76,8 @@ pub struct SubAgentTool {
     provider: Option<Arc<dyn StreamProvider>>,
     system_prompt: Arc<str>,
     tools: Tools,
-    limits: ExecutionLimits,
+    limits: Limits,
+    inheritance: Inheritance,
     budget: Option<BudgetLimits>,
     thinking: ThinkingLevel,
     parent_loop_id: Option<LoopId>,
@@ -91,10 +98,8 @@ impl SubAgentTool {
             provider: None,
             system_prompt: Arc::from(""),
             tools: Tools::default(),
-            limits: ExecutionLimits::default()
-                .with_max_turns(MAX_TURNS)
-                .with_max_total_tokens(MAX_TOKENS)
-                .with_max_duration(MAX_DURATION),
+            limits: Limits::Below { max_turns: None },
+            inheritance: Inheritance::default(),
             budget: None,
             thinking: ThinkingLevel::Off,
             parent_loop_id: None,
@@ -132,18 +137,30 @@ impl SubAgentTool {
         self
     }
 
-    /// Sets the maximum number of turns of one task. The default is 10.
+    /// Sets the maximum number of turns of one task. The default is 10, or the limit of the caller if that is lower.
     #[must_use]
     pub fn with_max_turns(mut self, turns: u32) -> Self {
-        self.limits = self.limits.with_max_turns(turns);
+        self.limits = match self.limits {
+            Limits::Below { .. } => Limits::Below { max_turns: Some(turns) },
+            Limits::Own(limits) => Limits::Own(limits.with_max_turns(turns)),
+        };
         self
     }
 
     /// Replaces all limits of one task: turns, tokens and time, including a limit set by
-    /// [`with_max_turns`](Self::with_max_turns).
+    /// [`with_max_turns`](Self::with_max_turns). They may be higher than those of the caller, whose time limit still ends
+    /// the task.
     #[must_use]
     pub fn with_limits(mut self, limits: ExecutionLimits) -> Self {
-        self.limits = limits;
+        self.limits = Limits::Own(limits);
+        self
+    }
+
+    /// Sets whether the child inherits the policies, the `before_tool` hooks and the sandbox of its caller. It does by
+    /// default. With [`Inheritance::Independent`], a call that the caller may not make can be made by the child.
+    #[must_use]
+    pub fn with_inheritance(mut self, inheritance: Inheritance) -> Self {
+        self.inheritance = inheritance;
         self
     }
 
@@ -190,6 +207,40 @@ impl SubAgentTool {
     pub fn configure(mut self, change: impl Fn(&mut AgentLoopConfig) + Send + Sync + 'static) -> Self {
         self.changes.push(Arc::new(change));
         self
+    }
+}
+
+/// The limits of a task.
+#[derive(Debug, Clone, Copy)]
+enum Limits {
+    /// The defaults, and no more than those of the caller.
+    Below {
+        max_turns: Option<u32>,
+    },
+    Own(ExecutionLimits),
+}
+
+impl Limits {
+    /// Returns the limits of a task for a caller with these limits.
+    fn within(self, caller: Option<ExecutionLimits>) -> ExecutionLimits {
+        match self {
+            Self::Own(limits) => limits,
+            Self::Below { max_turns } => {
+                let caller = caller.unwrap_or_else(ExecutionLimits::unlimited);
+                let turns = max_turns.unwrap_or_else(|| lower(MAX_TURNS, caller.max_turns));
+                ExecutionLimits::default()
+                    .with_max_turns(turns)
+                    .with_max_total_tokens(lower(MAX_TOKENS, caller.max_total_tokens))
+                    .with_max_duration(lower(MAX_DURATION, caller.max_duration))
+            }
+        }
+    }
+}
+
+fn lower<T: Ord>(default: T, of_caller: Option<T>) -> T {
+    match of_caller {
+        Some(limit) => default.min(limit),
+        None => default,
     }
 }
 

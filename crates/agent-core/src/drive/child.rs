@@ -17,6 +17,7 @@ use async_trait::async_trait;
 
 use super::EventSender;
 use super::config::{AgentContext, AgentLoopConfig, Spawned};
+use super::inherit::Inheritance;
 use super::member::{Driven, GroupLoop};
 use super::perform::Performer;
 use crate::budget::{AccountState, BudgetSnapshot, Spending};
@@ -45,6 +46,12 @@ pub trait Delegation: Send + Sync {
     /// # Errors
     /// Returns the reason for which the call failed.
     async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError>;
+
+    /// Returns whether the child inherits the tool gates and the sandbox of its caller. It does by default. The budget of
+    /// the caller is charged in any case.
+    fn inheritance(&self) -> Inheritance {
+        Inheritance::Restricted
+    }
 }
 
 /// The plan of a [`ChildRun`].
@@ -87,6 +94,10 @@ where
 
     async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
         Ok((self.map)(self.inner.result(end).await?).await)
+    }
+
+    fn inheritance(&self) -> Inheritance {
+        self.inner.inheritance()
     }
 }
 
@@ -206,7 +217,12 @@ impl ReadyChild {
         };
         let (delegation, mut config) = (Arc::clone(delegation), delegation.configuration(ctx)?);
         config.policy.grace = config.policy.grace.min(grace);
-        let mut context = AgentContext::new(child.system_prompt).with_shared_tools(child.tools);
+        let mut tools = child.tools;
+        if delegation.inheritance() == Inheritance::Restricted {
+            config.inherit(ctx);
+            tools = tools.confined_by(ctx);
+        }
+        let mut context = AgentContext::new(child.system_prompt).with_shared_tools(tools);
         context.parent_loop_id = Some(child.parent_loop_id.unwrap_or(ids.parent));
         context.session_id = Some(ids.session);
         context.loop_id = Some(ids.of_loop);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use super::config::AgentLoopConfig;
 use crate::budget::Budget;
 use crate::journal::Journal;
+use crate::limits::ExecutionLimits;
 use crate::provider::StreamProvider;
-use crate::tool::{ToolContext, ToolServices};
+use crate::tool::{ToolContext, ToolServices, Tools};
 
 /// The services of the run that executes a tool call.
 ///
@@ -19,6 +21,10 @@ pub struct RunServices {
     pub journal: Option<Arc<dyn Journal>>,
     /// The budget account of this call, a child of the run's account.
     pub budget: Option<Budget>,
+    /// The configuration of the run.
+    pub(crate) config: Option<Arc<AgentLoopConfig>>,
+    /// The tools of the run.
+    pub(crate) tools: Tools,
 }
 
 impl ToolServices for RunServices {}
@@ -43,6 +49,24 @@ impl ToolContext {
     #[must_use]
     pub fn budget(&self) -> Option<&Budget> {
         self.services::<RunServices>()?.budget.as_ref()
+    }
+
+    /// Returns the limits of the run that makes the call. `None` outside of a run, and for a run without limits.
+    #[must_use]
+    pub fn limits(&self) -> Option<ExecutionLimits> {
+        self.services::<RunServices>()?.config.as_ref()?.policy.limits
+    }
+
+    /// Returns the reason for which a policy of the run denies reading the file at `path`, or `None` if none does.
+    ///
+    /// A file tool that finds files by itself, such as a search, calls it for each file. `path` is resolved and relative to
+    /// the root of the tool's files, with `/` as the separator. A policy denies it if a rule about the argument `path` denies
+    /// a call of this tool or of `read_file`, or would ask about it. Hooks that are not a [`ToolPolicy`](crate::ToolPolicy)
+    /// are not called.
+    #[must_use]
+    pub fn denies_file(&self, path: &str) -> Option<String> {
+        let config = self.services::<RunServices>()?.config.as_ref()?;
+        config.hooks.tool.policies.iter().find_map(|policy| policy.denies_file(&self.tool_name, path))
     }
 
     /// Replaces the provider that [`provider`](Self::provider) returns. The other services stay as they are.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::child::ReadyChild;
 use super::config::AgentLoopConfig;
 use super::panics::contained;
+use crate::event::ToolSnapshot;
 use crate::hooks::{ToolCallInfo, Verdict};
 use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
@@ -18,6 +19,10 @@ use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 /// The question about a call with side effects that had started when the run was interrupted.
 const INTERRUPTED_QUESTION: &str =
     "This call had started when the run was interrupted, and its outcome is unknown. Run it again?";
+
+/// The question about a call that was allowed before its tool or its working directory changed.
+const CHANGED_QUESTION: &str =
+    "The tool or its working directory has changed since this call was allowed. Run it as it is now?";
 
 /// The decision about a call: it runs, or the verdict says why it does not run now.
 type Decision = Result<Box<Allowed>, ToolVerdict>;
@@ -78,9 +83,14 @@ pub(super) async fn decide(
     };
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {
+        if let (CallStage::Approved(_), Some(approved)) = (&pending.stage, &pending.approved)
+            && **approved != ToolSnapshot::of(&*tool)
+        {
+            return Err(ask(CHANGED_QUESTION.to_owned(), call, &*tool, arguments));
+        }
         let (known, child) = find_child(config, run, pending, &*tool, &arguments).await?;
         if interrupted && !known && tool.effects(&arguments) == Effects::Once {
-            return Err(ToolVerdict::Ask(INTERRUPTED_QUESTION.into()));
+            return Err(ask(INTERRUPTED_QUESTION.to_owned(), call, &*tool, arguments));
         }
         return allowed(tool, arguments, verdict, child);
     }
@@ -91,9 +101,7 @@ pub(super) async fn decide(
                 questions.extend(tool.question(&arguments));
             }
             if !questions.is_empty() {
-                let question =
-                    ToolQuestion { text: questions.join("\n"), arguments: changed.then_some(arguments) };
-                return Err(ToolVerdict::Ask(question));
+                return Err(ask(questions.join("\n"), call, &*tool, arguments));
             }
             let verdict =
                 if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
@@ -101,6 +109,13 @@ pub(super) async fn decide(
             allowed(tool, arguments, verdict, child)
         }
     }
+}
+
+/// Returns the verdict that asks about a call with its final arguments.
+fn ask(text: String, call: &ToolCall, tool: &dyn AgentTool, arguments: Value) -> ToolVerdict {
+    let as_sent = call.arguments.value().is_ok_and(|sent| *sent == arguments);
+    let tool = Some(Box::new(ToolSnapshot::of(tool)));
+    ToolVerdict::Ask(ToolQuestion { text, arguments: (!as_sent).then_some(arguments), tool })
 }
 
 /// Returns the child to which the call is delegated, and whether it is known how far the call has come.
@@ -170,6 +185,7 @@ async fn run_before_tool(
             step_key: pending.key.clone(),
             call: pending.call.clone(),
             arguments: checked.arguments.clone(),
+            resolved_arguments: tool.resolved_arguments(&checked.arguments),
             effects: tool.effects(&checked.arguments),
             history: run.history().clone(),
         };

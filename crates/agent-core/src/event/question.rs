@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::ToolSnapshot;
 use crate::budget::{BudgetRefusal, Spending};
 use crate::identity::QuestionId;
 
@@ -15,9 +16,12 @@ pub struct Question {
     pub id: QuestionId,
     /// The text of the question.
     pub text: String,
-    /// The call that waits; `None` if a gate waits.
+    /// The call that waits, with the arguments with which it runs if it is allowed; `None` if a gate waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<Box<crate::message::ToolCall>>,
+    /// The tool of the call at the moment of the question. If it differs when the call is about to run, the run asks again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<Box<ToolSnapshot>>,
     /// The reached limit, if a budget asks: [`Answer::Raise`] raises it, `Allow` permits this call only, and `Deny`
     /// ends the run, or denies the call if it is a tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]

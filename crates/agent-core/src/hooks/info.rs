@@ -58,6 +58,9 @@ pub struct ToolCallInfo {
     pub call: ToolCall,
     /// The arguments that the tool will receive, after the changes of earlier hooks.
     pub arguments: Value,
+    /// The arguments with resolved paths, as the tool [reports](crate::AgentTool::resolved_arguments) them. `None` if no
+    /// argument is a path.
+    pub resolved_arguments: Option<Value>,
     /// The effects that the tool declares for these arguments.
     pub effects: crate::tool::Effects,
     /// The conversation before the reply that contains the call.

@@ -26,10 +26,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Hooks, ToolCallInfo, Verdict};
+use crate::identity::ToolName;
 use crate::tool::Effects;
+
+/// The tool whose rules also apply to files that another tool finds.
+const READ_FILE: &str = "read_file";
 
 /// The decision of a policy about a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,16 +134,31 @@ impl ToolRule {
         self
     }
 
-    fn fits(&self, call: &ToolCallInfo) -> bool {
-        let argument = |(pointer, pattern): (&String, &String)| match call.arguments.pointer(pointer) {
+    /// Returns whether the rule matches a call. An allowing rule must match the resolved arguments. Any other rule matches
+    /// if it matches the arguments in either form.
+    fn fits(&self, decision: Decision, call: &ToolCallInfo) -> bool {
+        let matches = |arguments: &Value| self.matches(call.call.name.as_str(), call.effects, arguments);
+        match (&call.resolved_arguments, decision) {
+            (None, _) => matches(&call.arguments),
+            (Some(resolved), Decision::Allow) => matches(resolved),
+            (Some(resolved), _) => matches(resolved) || matches(&call.arguments),
+        }
+    }
+
+    fn is_about_arguments(&self) -> bool {
+        !self.arguments.is_empty() || self.when.is_some()
+    }
+
+    fn matches(&self, tool: &str, effects: Effects, arguments: &Value) -> bool {
+        let argument = |(pointer, pattern): (&String, &String)| match arguments.pointer(pointer) {
             None => false,
             Some(Value::String(text)) => like(pattern, text),
             Some(other) => like(pattern, &other.to_string()),
         };
-        self.tool.as_ref().is_none_or(|pattern| like(pattern, call.call.name.as_str()))
-            && self.effects.is_none_or(|effects| effects == call.effects)
+        self.tool.as_ref().is_none_or(|pattern| like(pattern, tool))
+            && self.effects.is_none_or(|wanted| wanted == effects)
             && self.arguments.iter().all(argument)
-            && self.when.as_ref().is_none_or(|predicate| predicate(&call.arguments))
+            && self.when.as_ref().is_none_or(|predicate| predicate(arguments))
     }
 }
 
@@ -197,7 +216,7 @@ impl ToolPolicy {
     /// Returns the decision about this call, with the question or the reason.
     #[must_use]
     pub fn decide(&self, call: &ToolCallInfo) -> Verdict {
-        let mut fitting = self.rules.iter().filter(|ruling| ruling.rule.fits(call));
+        let mut fitting = self.rules.iter().filter(|ruling| ruling.rule.fits(ruling.decision, call));
         let denied = fitting.clone().find(|ruling| ruling.decision == Decision::Deny);
         let ruling = denied.or_else(|| fitting.next());
         let text = ruling.and_then(|r| r.rule.text.clone());
@@ -214,6 +233,23 @@ impl ToolPolicy {
             })),
         }
     }
+
+    /// Returns the reason for which the policy denies that `tool` reads a file that it found at `path`: a rule about the
+    /// argument `path` denies it, or would ask about it, for this tool or for `read_file`. A rule that does not look at the
+    /// arguments says nothing about a file.
+    pub(crate) fn denies_file(&self, tool: &ToolName, path: &str) -> Option<String> {
+        let arguments = json!({ "path": path });
+        let ruling = [tool.as_str(), READ_FILE].into_iter().find_map(|tool| {
+            let mut fitting =
+                self.rules.iter().filter(|r| r.rule.matches(tool, Effects::ReadOnly, &arguments));
+            let denied =
+                fitting.clone().find(|r| r.decision == Decision::Deny && r.rule.is_about_arguments());
+            let asks = |r: &&Ruling| r.decision == Decision::Ask && r.rule.is_about_arguments();
+            denied.or_else(|| fitting.next().filter(asks))
+        })?;
+        let text = ruling.rule.text.clone().filter(|_| ruling.decision == Decision::Deny);
+        Some(text.unwrap_or_else(|| "A policy does not allow reading this file without approval.".to_owned()))
+    }
 }
 
 impl Default for ToolPolicy {
@@ -226,8 +262,9 @@ impl Hooks {
     /// Adds a `before_tool` hook that decides about each tool call by these rules. Hooks that are already there also
     /// run: see the [documentation of hooks](crate::hooks) for how several decisions combine.
     #[must_use]
-    pub fn policy(self, policy: ToolPolicy) -> Self {
+    pub fn policy(mut self, policy: ToolPolicy) -> Self {
         let policy = Arc::new(policy);
+        self.tool.policies.push(Arc::clone(&policy));
         self.before_tool(move |call| {
             let policy = Arc::clone(&policy);
             async move { policy.decide(&call) }

@@ -133,7 +133,7 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
     let prefix = &run.setup.question_prefix;
     let id = QuestionId::from(format!("{prefix}budget-{}.{}", run.turn.index, run.turn.attempt));
     let text = format!("{refusal}. Raise it and continue?");
-    let question = Question { id, text: sentence(&text), call: None, budget: Some(refusal) };
+    let question = Question { id, text: sentence(&text), call: None, tool: None, budget: Some(refusal) };
     run.emit_question(&question, out);
     run.phase = Phase::BudgetAsked(Box::new(Asked { question, retry }));
 }

@@ -17,6 +17,7 @@ use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage};
 use super::queues::Queues;
 use super::{Phase, Run, RunSetup, Turn};
 use crate::context::ContextTracker;
+use crate::event::ToolSnapshot;
 use crate::fold::Fold;
 use crate::history::Entry;
 use crate::identity::Timestamp;
@@ -87,6 +88,8 @@ struct SlotCheckpoint {
         deserialize_with = "super::explicit_null::field"
     )]
     pending_arguments: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    approved: Option<Box<ToolSnapshot>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     child: Option<Box<PendingChild>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -203,7 +206,7 @@ impl CallsCheckpoint {
         }
         let mut slots = Vec::with_capacity(calls.len());
         for (call, slot) in calls.into_iter().zip(self.slots.iter().cloned()) {
-            let SlotCheckpoint { stage, started, forced, pending_arguments, child, closed } = slot;
+            let SlotCheckpoint { stage, started, forced, pending_arguments, approved, child, closed } = slot;
             let closed = match closed {
                 None => None,
                 Some(OutcomeCheckpoint { at, tokens, change }) => {
@@ -213,7 +216,7 @@ impl CallsCheckpoint {
                     Some(CallOutcome { result, duration_ms, tokens, at, change })
                 }
             };
-            slots.push(Slot { call, stage, started, forced, pending_arguments, child, closed });
+            slots.push(Slot { call, stage, started, forced, pending_arguments, approved, child, closed });
         }
         Ok(OpenCalls {
             reply: open.reply.clone(),
@@ -233,6 +236,7 @@ impl From<&Slot> for SlotCheckpoint {
             started: slot.started,
             forced: slot.forced,
             pending_arguments: slot.pending_arguments.clone(),
+            approved: slot.approved.clone(),
             child: slot.child.clone(),
             closed: slot.closed.as_ref().map(|c| OutcomeCheckpoint {
                 at: c.at,

@@ -21,7 +21,7 @@ pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEv
                 GateAt::Loop | GateAt::Input => format!("{prefix}loop"),
                 GateAt::Turn => format!("{prefix}turn-{}", run.turn.index),
             };
-            let question = Question { id: QuestionId::from(id), text, call: None, budget: None };
+            let question = Question { id: QuestionId::from(id), text, call: None, tool: None, budget: None };
             run.emit_question(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::child::PendingChild;
 use super::input::ToolChange;
 use super::step::{CallStage, PendingCall, Step};
-use crate::event::{Question, ToolExecutionEnd};
+use crate::event::{Question, ToolExecutionEnd, ToolSnapshot};
 use crate::history::Entry;
 use crate::identity::{LoopId, Part, StepKey, Timestamp, ToolCallId, joined};
 use crate::message::{AssistantMessage, DeferredCall, ToolCall};
@@ -46,6 +46,9 @@ pub(super) struct Slot {
         deserialize_with = "super::explicit_null::field"
     )]
     pub(super) pending_arguments: Option<Value>,
+    /// The tool for which the user allowed the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) approved: Option<Box<ToolSnapshot>>,
     /// The child loop to which the call is delegated, once it has been suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) child: Option<Box<PendingChild>>,
@@ -100,6 +103,7 @@ impl OpenCalls {
                 started: false,
                 forced: false,
                 pending_arguments: None,
+                approved: None,
                 child: None,
                 closed: None,
             })
@@ -159,7 +163,8 @@ impl OpenCalls {
                 let id = Part::Text(slot.call.id.as_str());
                 let key = StepKey::from(joined(&[Part::Text("tool-"), number(turn), Part::Text("-"), id]));
                 let (call, child) = (slot.call.clone(), slot.child.clone());
-                Some(PendingCall { key, call, stage, forced: slot.forced, child })
+                let approved = slot.approved.clone();
+                Some(PendingCall { key, call, stage, forced: slot.forced, approved, child })
             })
             .collect();
         let place = Part::Number(u64::try_from(first).unwrap_or(u64::MAX));
@@ -204,6 +209,15 @@ pub(super) fn execution_end(
 }
 
 impl Slot {
+    /// Returns the call with these arguments, if they differ from those that the model sent.
+    pub(super) fn call_with(&self, arguments: Option<&Value>) -> Box<ToolCall> {
+        let mut call = self.call.clone();
+        if let Some(arguments) = arguments {
+            call.arguments = arguments.clone().into();
+        }
+        Box::new(call)
+    }
+
     pub(super) fn is_actionable(&self) -> bool {
         match self.stage {
             Stage::Asked(_) | Stage::Closed => false,

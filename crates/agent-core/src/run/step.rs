@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{GateAt, PendingChild, Phase, Run};
-use crate::event::{CompactionReason, Ended, Question};
+use crate::event::{CompactionReason, Ended, Question, ToolSnapshot};
 use crate::history::{Entry, History};
 use crate::identity::StepKey;
 use crate::message::ToolCall;
@@ -138,6 +138,9 @@ pub struct PendingCall {
     /// Whether the user allowed the call although a budget limit is reached.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+    /// The tool for which the user allowed the call. If the tool differs, the call needs another approval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Box<ToolSnapshot>>,
     /// The child loop to which the call is delegated, once it has been suspended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Box<PendingChild>>,
@@ -158,7 +161,7 @@ impl PendingCall {
     /// ```
     #[must_use]
     pub fn new(key: impl Into<StepKey>, call: ToolCall, stage: CallStage) -> Self {
-        Self { key: key.into(), call, stage, forced: false, child: None }
+        Self { key: key.into(), call, stage, forced: false, approved: None, child: None }
     }
 }
 

@@ -72,26 +72,17 @@ pub(super) fn began(
         ToolVerdict::Deny(result) => {
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
-        ToolVerdict::Ask(ToolQuestion { text, arguments }) => {
-            let mut call = slot.call.clone();
-            if let Some(arguments) = &arguments {
-                call.arguments = arguments.clone().into();
-            }
+        ToolVerdict::Ask(ToolQuestion { text, arguments, tool }) => {
             let id = QuestionId::from(format!("{prefix}{id}"));
-            ask(
-                slot,
-                Question { id, text, call: Some(Box::new(call)), budget: None },
-                arguments,
-                loop_id,
-                out,
-            );
+            let call = Some(slot.call_with(arguments.as_ref()));
+            ask(slot, Question { id, text, call, tool, budget: None }, arguments, loop_id, out);
         }
         ToolVerdict::OverBudget { refusal, arguments } => {
             if pauses {
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
-                let (id, call) =
-                    (QuestionId::from(format!("{prefix}budget-{id}")), Some(Box::new(slot.call.clone())));
-                let question = Question { id, text, call, budget: Some(refusal.clone()) };
+                let id = QuestionId::from(format!("{prefix}budget-{id}"));
+                let call = Some(slot.call_with(arguments.as_ref()));
+                let question = Question { id, text, call, tool: None, budget: Some(refusal.clone()) };
                 ask(slot, question, arguments, loop_id, out);
             } else {
                 let text = format!("This call was not run: {refusal}.");
@@ -173,15 +164,18 @@ pub(super) fn answered(
     let (now, loop_id) = (run.now, run.setup.loop_id.clone());
     let Phase::Tools(open) = &mut run.phase else { return Err("no question is open".into()) };
     let found = open.slots.iter_mut().find_map(|slot| match &slot.stage {
-        Stage::Asked(question) if question.id == *id => Some((question.budget.clone(), slot)),
+        Stage::Asked(question) if question.id == *id => {
+            Some((question.budget.clone(), question.tool.clone(), slot))
+        }
         _ => None,
     });
-    let Some((about, slot)) = found else { return Err(format!("no question {id:?} is open")) };
+    let Some((about, tool, slot)) = found else { return Err(format!("no question {id:?} is open")) };
     if about.is_none() && matches!(answer, Answer::Raise { .. }) {
         return Err("this question is not that of a budget; answer Allow, AllowWith or Deny".into());
     }
     let (question_id, given) = (id.clone(), answer.clone());
     out.push(AgentEvent::QuestionAnswered { loop_id: loop_id.clone(), question_id, answer: given });
+    slot.approved = tool.or(slot.approved.take());
     match answer {
         Answer::Allow => {
             slot.forced = about.is_some();

@@ -7,6 +7,8 @@ mod schema;
 mod tests;
 
 use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -19,7 +21,7 @@ pub use function::{FunctionTool, tool_fn};
 pub use schema::argument_schema;
 pub(crate) use schema::plain_schema;
 
-use super::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
+use super::{AgentTool, Confinement, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
 use schema::Arguments;
 
 /// A tool with typed arguments and a serializable output.
@@ -127,6 +129,29 @@ pub trait Tool: Send + Sync + Sized + 'static {
         None
     }
 
+    /// Returns the folder in which calls run, for an approver. `None`, the default, if the tool has none.
+    fn working_directory(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the arguments with every path resolved. `None`, the default, if no argument is a path. See
+    /// [`AgentTool::resolved_arguments`].
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        let _ = arguments;
+        None
+    }
+
+    /// Returns the restriction that the tools of a sub-agent inherit. See [`AgentTool::confinement`].
+    fn confinement(&self) -> Option<Confinement> {
+        None
+    }
+
+    /// Returns this tool under the restrictions of a calling agent. See [`AgentTool::confined`].
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        let _ = by;
+        None
+    }
+
     /// Returns the maximum duration of one call. Overrides the agent's limit; `None` (the default) keeps it.
     fn timeout(&self) -> Option<Duration> {
         None
@@ -177,6 +202,22 @@ impl<T: Tool> AgentTool for T {
     fn question(&self, arguments: &Value) -> Option<String> {
         let args = Arguments::cached::<T::Args>().parse(arguments).ok()?;
         Tool::question(self, &args)
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        Tool::working_directory(self)
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        Tool::resolved_arguments(self, arguments)
+    }
+
+    fn confinement(&self) -> Option<Confinement> {
+        Tool::confinement(self)
+    }
+
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        Tool::confined(self, by)
     }
 
     fn timeout(&self) -> Option<Duration> {

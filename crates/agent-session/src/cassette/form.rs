@@ -4,6 +4,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -81,6 +82,9 @@ pub struct RecordedTool {
     /// The time limit of a call in milliseconds; `None` for the agent's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// The folder in which the tool works.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<PathBuf>,
     /// The properties that the tool reported for arguments, one entry for each distinct arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub said: Vec<RecordedView>,
@@ -96,12 +100,22 @@ pub struct RecordedView {
     /// The arguments after `prepare_arguments`; `None` if it left them unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Value>,
+    /// The arguments with resolved paths; `None` if the tool reported none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Value>,
     /// The effects that the tool reported for the call; `None` for the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effects: Option<Effects>,
     /// The question that the user must answer before the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+}
+
+impl RecordedView {
+    /// Creates a view without properties.
+    pub(super) fn of(arguments: Value) -> Self {
+        Self { arguments, prepared: None, resolved: None, effects: None, question: None }
+    }
 }
 
 /// A recorded call and its result.

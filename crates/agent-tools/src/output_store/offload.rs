@@ -1,10 +1,11 @@
 //! Truncates the text of any tool's result and stores it completely.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::tool::ChildRun;
+use agent_core::tool::{ChildRun, Confinement};
 use agent_core::{
     AgentTool, BoxFuture, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult,
 };
@@ -100,6 +101,23 @@ impl AgentTool for OffloadingTool {
 
     fn question(&self, arguments: &Value) -> Option<String> {
         self.tool.question(arguments)
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.tool.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.tool.resolved_arguments(arguments)
+    }
+
+    fn confinement(&self) -> Option<Confinement> {
+        self.tool.confinement()
+    }
+
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        let tool = self.tool.confined(by)?;
+        Some(Arc::new(Self { tool, ..self.clone() }))
     }
 
     fn timeout(&self) -> Option<Duration> {

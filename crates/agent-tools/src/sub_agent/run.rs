@@ -1,6 +1,6 @@
 //! Runs the loop of a sub-agent and converts its end into a result.
 
-use agent_core::drive::Delegation;
+use agent_core::drive::{Delegation, Inheritance};
 use agent_core::event::NumberedEvent;
 use agent_core::run::ChildEnd;
 use agent_core::tool::ChildRun;
@@ -60,12 +60,20 @@ impl Delegation for Task {
     async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
         result(&self.0.name, end).ok_or(ToolError::Cancelled)
     }
+
+    fn inheritance(&self) -> Inheritance {
+        self.0.inheritance
+    }
 }
 
 /// Runs a child without a driver that could suspend the call: its questions are denied.
 pub(super) async fn run(tool: &SubAgentTool, task: &str, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-    let config = config(tool, &ctx)?;
+    let mut config = config(tool, &ctx)?;
     let mut context = context(tool, &ctx);
+    if tool.inheritance == Inheritance::Restricted {
+        config.inherit(&ctx);
+        context.tools = context.tools.confined_by(&ctx);
+    }
     let loop_id = context.loop_id.clone().unwrap_or_else(|| LoopId::from("sub"));
     let (tx, events) = event_channel();
     let child = async {
@@ -103,7 +111,7 @@ pub(super) fn config(tool: &SubAgentTool, ctx: &ToolContext) -> Result<AgentLoop
     let provider = tool.provider.as_ref().or(ctx.provider()).ok_or_else(|| ToolError::failed(NO_PROVIDER))?;
     let mut config = AgentLoopConfig::new(provider.clone(), tool.model.clone(), ctx.environment.clone());
     config.request.thinking_level = tool.thinking;
-    config.policy.limits = Some(tool.limits);
+    config.policy.limits = Some(tool.limits.within(ctx.limits()));
     config.policy.first_turn_trigger = TurnTrigger::SubAgent;
     config.services.journal = ctx.journal().cloned();
     // An account below that of the caller, so that the costs of the child are also charged to the caller.

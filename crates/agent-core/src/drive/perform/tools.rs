@@ -144,6 +144,8 @@ impl Performer {
                 provider: Some(self.config.services.provider.clone()),
                 journal: self.config.services.journal.clone(),
                 budget: self.budget.as_ref().map(|meter| account(&meter.budget)),
+                config: Some(Arc::clone(&self.config)),
+                tools: self.tools.clone(),
             })),
         }
     }

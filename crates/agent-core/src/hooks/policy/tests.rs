@@ -13,6 +13,7 @@ fn call(tool: &str, arguments: Value, effects: Effects) -> ToolCallInfo {
         step_key: "tool-0-c".into(),
         call: ToolCall::new("c", tool, arguments.clone()),
         arguments,
+        resolved_arguments: None,
         effects,
         history: History::new(),
     }
@@ -116,4 +117,49 @@ proptest! {
     fn a_hostile_pattern_ends(pattern in "[a*?]{0,40}", text in "a{0,200}") {
         let _ = like(&pattern, &text);
     }
+}
+
+fn resolved(tool: &str, path: &str, real: &str) -> ToolCallInfo {
+    let mut info = call(tool, json!({"path": path}), Effects::Once);
+    info.resolved_arguments = Some(json!({"path": real}));
+    info
+}
+
+/// Attack 8.
+#[test]
+fn patterns_match_the_resolved_path() {
+    let policy = ToolPolicy::new(Decision::Ask)
+        .deny(ToolRule::any().argument("/path", "*.env"))
+        .allow(ToolRule::tool("write_file").argument("/path", "docs/*"));
+    let decided = |path: &str, real: &str| policy.decide(&resolved("write_file", path, real));
+    assert_eq!(decided("docs/a.md", "docs/a.md"), Verdict::Allow);
+    assert_eq!(decided("x/../docs/a.md", "docs/a.md"), Verdict::Allow);
+    assert!(matches!(decided("docs/../build.rs", "build.rs"), Verdict::Ask(_)));
+    assert!(matches!(decided("docs/link", "secret.env"), Verdict::Deny(_)));
+    assert!(
+        matches!(decided("docs/a.env", "docs/a.txt"), Verdict::Deny(_)),
+        "the name in the call counts, too"
+    );
+}
+
+/// Attack 8: a search reads what a rule about reading denies.
+#[test]
+fn a_rule_about_a_path_denies_the_file_to_tools_that_find_files() {
+    let denies = |rule: ToolRule, path: &str| {
+        ToolPolicy::new(Decision::Allow).deny(rule).denies_file(&"search".into(), path).is_some()
+    };
+    let env = |tool: &str| ToolRule::tool(tool).argument("/path", "*.env");
+    assert!(denies(env("*"), "config/prod.env"));
+    assert!(denies(env("read_file"), "prod.env"));
+    assert!(denies(env("search"), "prod.env"));
+    assert!(!denies(env("write_file"), "prod.env"), "a rule about writing");
+    assert!(!denies(env("*"), "prod.env.md"));
+    assert!(!denies(ToolRule::tool("read_file"), "a.txt"), "a rule about the tool and not about a file");
+    assert!(denies(ToolRule::any().when(|a| a["path"].as_str().is_some_and(|p| p.contains("key"))), "a/key"));
+    let asks = ToolPolicy::new(Decision::Allow).ask(env("read_file"));
+    assert!(asks.denies_file(&"search".into(), "a.env").is_some(), "a search cannot ask about each file");
+    let allowed =
+        ToolPolicy::new(Decision::Ask).allow(ToolRule::any().effects(Effects::ReadOnly)).ask(env("*"));
+    assert_eq!(allowed.denies_file(&"search".into(), "a.env"), None, "the first rule allows it");
+    assert_eq!(ToolPolicy::new(Decision::Ask).denies_file(&"search".into(), "a.env"), None);
 }

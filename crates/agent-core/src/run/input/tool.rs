@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::budget::{BudgetRefusal, Spending};
+use crate::event::ToolSnapshot;
 use crate::message::Content;
 use crate::tool::ToolResult;
 
@@ -48,7 +49,7 @@ impl ToolVerdict {
 
 /// A question about a call before it runs.
 ///
-/// In JSON it is the text alone, or an object with `text` and `arguments` where a hook replaced the arguments.
+/// In JSON it is the text alone, or an object with `text` and the other members that are set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "QuestionForm", into = "QuestionForm")]
 pub struct ToolQuestion {
@@ -56,11 +57,13 @@ pub struct ToolQuestion {
     pub text: String,
     /// The arguments that the question is about and that an approval runs, where they differ from the model's.
     pub arguments: Option<Value>,
+    /// The tool to which an approval applies.
+    pub tool: Option<Box<ToolSnapshot>>,
 }
 
 impl<T: Into<String>> From<T> for ToolQuestion {
     fn from(text: T) -> Self {
-        Self { text: text.into(), arguments: None }
+        Self { text: text.into(), arguments: None, tool: None }
     }
 }
 
@@ -68,23 +71,33 @@ impl<T: Into<String>> From<T> for ToolQuestion {
 #[serde(untagged)]
 enum QuestionForm {
     Text(String),
-    WithArguments { text: String, arguments: Value },
+    Whole {
+        text: String,
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "super::super::explicit_null::field"
+        )]
+        arguments: Option<Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tool: Option<Box<ToolSnapshot>>,
+    },
 }
 
 impl From<QuestionForm> for ToolQuestion {
     fn from(form: QuestionForm) -> Self {
         match form {
-            QuestionForm::Text(text) => Self { text, arguments: None },
-            QuestionForm::WithArguments { text, arguments } => Self { text, arguments: Some(arguments) },
+            QuestionForm::Text(text) => text.into(),
+            QuestionForm::Whole { text, arguments, tool } => Self { text, arguments, tool },
         }
     }
 }
 
 impl From<ToolQuestion> for QuestionForm {
-    fn from(ToolQuestion { text, arguments }: ToolQuestion) -> Self {
-        match arguments {
-            None => Self::Text(text),
-            Some(arguments) => Self::WithArguments { text, arguments },
+    fn from(ToolQuestion { text, arguments, tool }: ToolQuestion) -> Self {
+        match (arguments, tool) {
+            (None, None) => Self::Text(text),
+            (arguments, tool) => Self::Whole { text, arguments, tool },
         }
     }
 }

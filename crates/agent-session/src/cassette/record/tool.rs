@@ -1,6 +1,7 @@
 //! A tool that records its calls.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use serde_json::Value;
 use super::Shared;
 use super::panic_text;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
+use agent_core::tool::Confinement;
 use agent_core::{
     AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSignal,
     ToolUpdates,
@@ -30,6 +32,7 @@ pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<
             label: inner.label().to_owned(),
             sequential: inner.concurrency() == ToolConcurrency::Sequential,
             timeout_ms: inner.timeout().map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
+            working_directory: inner.working_directory(),
             said: Vec::new(),
         });
     }
@@ -45,10 +48,10 @@ impl RecordingTool {
         if let Some(view) = tool.said.iter_mut().find(|view| view.arguments == *arguments) {
             return note(view);
         }
-        let arguments = arguments.clone();
-        let mut view = RecordedView { arguments, prepared: None, effects: None, question: None };
+        let mut view = RecordedView::of(arguments.clone());
+        let empty = view.clone();
         note(&mut view);
-        if view.prepared.is_some() || view.effects.is_some() || view.question.is_some() {
+        if view != empty {
             tool.said.push(view);
         }
     }
@@ -145,6 +148,27 @@ impl AgentTool for RecordingTool {
             self.view(arguments, |view| view.question.clone_from(&question));
         }
         question
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.inner.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        let resolved = self.inner.resolved_arguments(arguments);
+        if resolved.is_some() {
+            self.view(arguments, |view| view.resolved.clone_from(&resolved));
+        }
+        resolved
+    }
+
+    fn confinement(&self) -> Option<Confinement> {
+        self.inner.confinement()
+    }
+
+    fn confined(&self, by: &[Confinement]) -> Option<Arc<dyn AgentTool>> {
+        let inner = self.inner.confined(by)?;
+        Some(Arc::new(Self { inner, shared: Arc::clone(&self.shared) }))
     }
 
     fn timeout(&self) -> Option<Duration> {

@@ -1,6 +1,7 @@
 //! A tool that repeats its recorded results.
 
 use std::panic::resume_unwind;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,14 @@ impl AgentTool for Recorded {
 
     fn question(&self, arguments: &Value) -> Option<String> {
         self.view(arguments).and_then(|view| view.question.clone())
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.0.working_directory.clone()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.view(arguments).and_then(|view| view.resolved.clone())
     }
 
     fn timeout(&self) -> Option<Duration> {
@@ -131,6 +140,14 @@ impl AgentTool for Replayed {
 
     fn question(&self, arguments: &Value) -> Option<String> {
         self.face.question(arguments)
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.face.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.face.resolved_arguments(arguments)
     }
 
     fn timeout(&self) -> Option<Duration> {

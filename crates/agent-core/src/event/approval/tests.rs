@@ -1,0 +1,66 @@
+use serde_json::json;
+
+use super::*;
+
+fn view(arguments: Value) -> ApprovalView {
+    ApprovalView {
+        question_id: "q".into(),
+        text: "Run it?".into(),
+        tool: "bash".into(),
+        arguments,
+        snapshot: Some(ToolSnapshot { definition: "0".repeat(64), directory: Some("/work".into()) }),
+    }
+}
+
+#[test]
+fn nothing_of_a_call_is_cut_or_hidden() {
+    let command = format!("{}\n\u{1b}[2Krm -rf x\r\u{200b}\u{3164}\u{e0041}", "a".repeat(20_000));
+    let text = view(json!({"command": command, "note": ["\u{202e}", "\u{85}"]})).to_string();
+    assert!(text.contains(&"a".repeat(20_000)));
+    assert!(text.contains("\n    | \\u{1b}[2Krm -rf x\\r\\u{200b}\\u{3164}\\u{e0041}\n"), "{text}");
+    assert!(text.contains("directory: /work"), "{text}");
+    let visible = |c: char| c == '\n' || c == ' ' || c.is_ascii_graphic();
+    assert!(text.chars().all(visible), "{text:?}");
+}
+
+#[test]
+fn a_line_of_an_argument_cannot_look_like_one_of_the_view() {
+    let forged = view(json!({"command": "ls\n  hash: 00\n  tool: ls"})).to_string();
+    assert_eq!(forged.lines().filter(|line| line.starts_with("  tool: ")).count(), 1);
+    assert_eq!(forged.lines().filter(|line| line.starts_with("  hash: ")).count(), 1);
+    let named = view(json!({"a\n  hash: 1": 1})).to_string();
+    assert_eq!(named.lines().count(), 5, "{named}");
+}
+
+#[test]
+fn the_hash_covers_tool_arguments_and_directory() {
+    let base = view(json!({"command": "ls", "n": 1}));
+    assert_eq!(base.hash(), view(json!({"n": 1, "command": "ls"})).hash(), "the order of members is free");
+    let others = [
+        view(json!({"command": "ls ", "n": 1})),
+        view(json!({"command": "ls", "n": "1"})),
+        ApprovalView { tool: "sh".into(), ..base.clone() },
+        ApprovalView { snapshot: None, ..base.clone() },
+        ApprovalView {
+            snapshot: Some(ToolSnapshot { definition: "0".repeat(64), directory: None }),
+            ..base.clone()
+        },
+        ApprovalView {
+            snapshot: Some(ToolSnapshot { definition: "1".repeat(64), directory: Some("/work".into()) }),
+            ..base.clone()
+        },
+    ];
+    let mut hashes: Vec<_> = others.iter().chain([&base]).map(ApprovalView::hash).collect();
+    hashes.sort();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 7);
+}
+
+#[test]
+fn a_short_or_foreign_prefix_does_not_match() {
+    let hash = view(json!({})).hash();
+    assert!(hash.matches(hash.prefix()) && hash.matches(&hash.to_string()));
+    assert!(!hash.matches("") && !hash.matches(&hash.prefix()[..11]) && !hash.matches("000000000000"));
+    assert_eq!(hash.to_string().parse(), Ok(hash));
+    assert_eq!("xyz".parse::<ApprovalHash>(), Err(ApprovalHashError));
+}

@@ -11,12 +11,13 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
                         [--max-tokens-total N] [--yes | --wait] [--resume SESSION] [--record FILE] [\"task\"]
        coding_assistant --replay FILE
        coding_assistant [--cwd DIR] --pending
-       coding_assistant [--cwd DIR] --answer SESSION yes|no
+       coding_assistant [--cwd DIR] --answer SESSION yes|no [--hash HASH]
 
   --provider P   anthropic, openai, openrouter, groq, xai, deepseek, mistral, ollama, or local (any Chat Completions server)
   --model M      the model's id, as the provider names it
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
+  --sessions DIR where the sessions are stored (a folder of the user's data directory for each working directory)
   --sandbox S    what holds bash commands: none (the default), landlock, bwrap, or auto, the strongest that works here.
                  One that does not work here is an error. In it they read system folders and compilers, write below DIR,
                  and have no network (landlock: no TCP)
@@ -31,7 +32,8 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   --wait         let the question wait in the session and end; somebody answers later, from any process
   --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
   --pending      the questions that wait in the directory's sessions
-  --answer ID A  answer the first question of a session with yes or no; --resume goes on then
+  --answer ID A  answer the first question of a session with yes or no; --resume continues it then
+  --hash HASH    the hash that --pending shows for the call, or its first 12 digits; required to answer yes to a call
   --record FILE  write down what the model and the tools say, for --replay; wants a task
   --replay FILE  run a recorded task again: no model is asked, no tool is run, and what differs is shown
   task           what to do; without it a prompt loop. After -- it may begin with a dash
@@ -48,6 +50,7 @@ pub(crate) struct Args {
     pub(crate) model: Option<String>,
     pub(crate) base_url: Option<String>,
     pub(crate) cwd: PathBuf,
+    pub(crate) sessions: Option<PathBuf>,
     pub(crate) sandbox: Choice,
     pub(crate) sandbox_read: Vec<PathBuf>,
     pub(crate) sandbox_write: Vec<PathBuf>,
@@ -60,6 +63,8 @@ pub(crate) struct Args {
     pub(crate) pending: bool,
     /// A session and the answer.
     pub(crate) answer: Option<(String, String)>,
+    /// The hash of the call that the answer is about, or its first digits.
+    pub(crate) hash: Option<String>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) replay: Option<PathBuf>,
     pub(crate) task: Option<String>,
@@ -88,6 +93,7 @@ impl Args {
                 "--model" => args.model = Some(value()?),
                 "--base-url" => args.base_url = Some(value()?),
                 "--cwd" => args.cwd = PathBuf::from(value()?),
+                "--sessions" => args.sessions = Some(PathBuf::from(value()?)),
                 "--sandbox" => args.sandbox = Choice::parse(&value()?)?,
                 "--sandbox-read" => args.sandbox_read.push(PathBuf::from(value()?)),
                 "--sandbox-write" => args.sandbox_write.push(PathBuf::from(value()?)),
@@ -111,6 +117,7 @@ impl Args {
                 "--resume" => args.resume = Some(value()?),
                 "--pending" => args.pending = true,
                 "--answer" => args.answer = Some((value()?, value()?)),
+                "--hash" => args.hash = Some(value()?),
                 "--record" => args.record = Some(PathBuf::from(value()?)),
                 "--replay" => args.replay = Some(PathBuf::from(value()?)),
                 _ => return Err(format!("there is no option {flag}")),
@@ -121,6 +128,9 @@ impl Args {
         }
         if args.yes && args.wait {
             return Err("--yes asks nobody, so nothing waits".to_owned());
+        }
+        if args.hash.is_some() && args.answer.is_none() {
+            return Err("--hash names the call of an --answer".to_owned());
         }
         if args.record.is_some() && (args.task.is_none() || args.resume.is_some()) {
             return Err("--record wants a task, and a conversation that begins with it".to_owned());
@@ -146,6 +156,7 @@ impl Default for Args {
             model: None,
             base_url: None,
             cwd: PathBuf::from("."),
+            sessions: None,
             sandbox: Choice::None,
             sandbox_read: Vec::new(),
             sandbox_write: Vec::new(),
@@ -157,6 +168,7 @@ impl Default for Args {
             resume: None,
             pending: false,
             answer: None,
+            hash: None,
             record: None,
             replay: None,
             task: None,

@@ -44,7 +44,7 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         .with_provider(recording::Recording)
         .with_system_prompt(crate::SYSTEM_PROMPT)
         .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
-    let store = JsonStore::open(sessions_of(&root))?;
+    let store = JsonStore::open(sessions_of(args, &root)?)?;
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");

@@ -85,10 +85,10 @@ fn chain(error: &anyhow::Error) -> String {
 async fn run(args: Args) -> Result<ExitCode> {
     let screen = Screen::new();
     if args.pending {
-        return pending::list(&directory(&args)?, &screen).await;
+        return pending::list(&args, &directory(&args)?, &screen).await;
     }
     if let Some((session, words)) = &args.answer {
-        return pending::answer(&directory(&args)?, session, words, &screen).await;
+        return pending::answer(&args, &directory(&args)?, session, words, &screen).await;
     }
     if let Some(file) = &args.replay {
         return tape::replay(file, &screen).await;
@@ -123,7 +123,7 @@ async fn assist(args: &Args, model: ModelConfig, screen: &Screen) -> Result<Exit
     if let Some(tape) = &tape {
         agent = tape.attach(agent);
     }
-    let store = JsonStore::open(sessions_of(&root))?;
+    let store = JsonStore::open(sessions_of(args, &root)?)?;
     let recorder = if let Some(id) = &args.resume {
         let session =
             store.load_session(id.as_str()).with_context(|| format!("cannot resume the session {id}"))?;

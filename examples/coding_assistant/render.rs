@@ -1,6 +1,7 @@
 //! Events on a terminal.
 
-use looptree::event::Ended;
+use looptree::Question;
+use looptree::event::{Ended, printable};
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,11 +108,11 @@ impl Screen {
         self.put(&format!("{} ", self.paint(BOLD, ">")));
     }
 
-    /// Asks yes or no.
-    pub(crate) fn ask(&self, question: &str) {
+    /// Asks yes or no, and shows a call whole.
+    pub(crate) fn ask(&self, question: &Question) {
         let mut state = self.state();
         self.break_flow(&mut state);
-        self.put(&format!("  {}? [y/N] ", self.paint(BOLD, &plain(question).replace('\n', "\\n"))));
+        self.put(&format!("{}\n  Allow it? [y/N] ", self.paint(BOLD, &shown(question))));
     }
 
     /// Asks for more than yes or no.
@@ -265,6 +266,15 @@ fn turns_or_hides(c: char) -> bool {
 }
 
 /// Shortens a text of a model, a tool or the user to a part of a line.
+/// Returns a question with the whole call that waits for the answer, and every invisible character escaped.
+pub(crate) fn shown(question: &Question) -> String {
+    let text = match question.approval() {
+        Some(view) => view.to_string(),
+        None => printable(&question.text).into_owned(),
+    };
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
 pub(crate) fn brief(text: &str) -> String {
     cut(&plain(&one_line(text)))
 }

@@ -75,7 +75,7 @@ pub(crate) async fn go_on(
         keyboard.forget().await;
         match &question.budget {
             Some(refusal) => screen.ask_for(&money::question(&question.text, refusal.limit)),
-            None => screen.ask(&question.text),
+            None => screen.ask(&question),
         }
         events = match keyboard.line().await {
             Pressed::Line(words) => {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use looptree::history::MessageRef;
 use looptree::prelude::*;
-use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session};
+use looptree::session::{Arrival, FileWatch, OutlineTurn, Point, Session, sessions_folder};
 
+use crate::args::Args;
 use crate::render::{Screen, brief};
 
 pub(crate) const HELP: &str = "\
@@ -188,7 +189,10 @@ fn said(message: &MessageRef) -> String {
     format!("{}: {}{}", message.role(), brief(&message.text()), brief(&calls))
 }
 
-/// Where the sessions of a directory are.
-pub(crate) fn sessions_of(root: &Path) -> PathBuf {
-    root.join(".looptree").join("sessions")
+/// Returns the folder with the sessions of a directory: the one that was named, or the one of the platform.
+pub(crate) fn sessions_of(args: &Args, root: &Path) -> Result<PathBuf> {
+    match &args.sessions {
+        Some(folder) => Ok(folder.clone()),
+        None => sessions_folder(root).context("use --sessions DIR"),
+    }
 }

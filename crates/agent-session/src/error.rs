@@ -146,6 +146,19 @@ pub enum SessionError {
         /// The id of the session.
         session_id: SessionId,
     },
+    /// The question of the session is not the one that the approver saw: it was answered, or a session with the same id
+    /// asks another one. Nothing was changed.
+    #[error("session {session_id} does not ask what was shown; show its question again before answering it")]
+    QuestionChanged {
+        /// The id of the session.
+        session_id: SessionId,
+    },
+    /// There is no folder for sessions outside of the working directory.
+    #[error("no folder for sessions: {reason}; name one")]
+    NoDataFolder {
+        /// The reason.
+        reason: String,
+    },
     /// The open run of the session needs something that the agent does not have.
     #[error(
         "session {session_id} cannot be continued by this agent, which lacks {}; add it, or call restore_unrecorded to continue without the check",

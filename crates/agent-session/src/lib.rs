@@ -50,6 +50,7 @@ pub mod markdown;
 pub mod model;
 #[cfg(feature = "pi")]
 pub mod pi;
+mod platform;
 mod point;
 pub mod recorder;
 pub mod schema;
@@ -75,6 +76,8 @@ pub use model::{
     ChildLoopRef, ForkRef, LoopBase, LoopEvent, LoopRecord, LoopStatus, OpenRun, ParallelGroupRecord, Point,
     RecordedEvent, SESSION_VERSION, Session, SessionFormation, SessionScope, SpawnRef, Turn,
 };
+#[doc(inline)]
+pub use platform::sessions_folder;
 #[doc(inline)]
 pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]

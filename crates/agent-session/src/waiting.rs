@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use agent_core::event::ApprovalView;
 use agent_core::run::{Input, Run};
 use agent_core::{
     AgentError, AgentId, Answer, DeferredCall, HistoryError, LoopId, Message, Question, QuestionId,
@@ -163,6 +164,20 @@ pub trait OpenRuns {
         now: Timestamp,
     ) -> Result<Unfinished, SessionError>;
 
+    /// Answers a question about a call, as [`answer`](Self::answer) does, if the call is exactly the one that `seen` shows.
+    /// A program that shows a question and answers it later uses this method, so that no other call is approved.
+    ///
+    /// # Errors
+    /// [`SessionError::QuestionChanged`] when the session does not ask what `seen` shows; otherwise as
+    /// [`answer`](Self::answer). The session is unchanged then.
+    async fn answer_approval(
+        &self,
+        id: impl AsRef<str> + Send,
+        seen: &ApprovalView,
+        answer: Answer,
+        now: Timestamp,
+    ) -> Result<Unfinished, SessionError>;
+
     /// Returns the deferred calls of all sessions that have no result yet. Loads every session of the store.
     ///
     /// # Errors
@@ -202,15 +217,19 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
         answer: Answer,
         now: Timestamp,
     ) -> Result<Unfinished, SessionError> {
-        let (id, question_id) = (id.as_ref().to_owned(), question.into());
-        let input = Input::Answer { question_id, answer };
-        let (session, run) = apply_offline(self, &id, now, &input).await?;
-        let mut session = LoadedSession::new(session);
-        session.mark_interrupted();
-        match session.head() {
-            Some(record) => Ok(shown(&session, record, &run)),
-            None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
-        }
+        let input = Input::Answer { question_id: question.into(), answer };
+        answer_offline(self, id.as_ref(), &input, None, now).await
+    }
+
+    async fn answer_approval(
+        &self,
+        id: impl AsRef<str> + Send,
+        seen: &ApprovalView,
+        answer: Answer,
+        now: Timestamp,
+    ) -> Result<Unfinished, SessionError> {
+        let input = Input::Answer { question_id: seen.question_id.clone(), answer };
+        answer_offline(self, id.as_ref(), &input, Some(seen), now).await
     }
 
     async fn deferred(&self) -> Result<WaitingCalls, SessionError> {
@@ -239,6 +258,22 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
             return Err(AgentError::from(HistoryError::DeferredAgain(call)).into());
         }
         complete_offline(self, &id, now, &call, result).await
+    }
+}
+
+async fn answer_offline<S: SessionStore + ?Sized>(
+    store: &S,
+    id: &str,
+    input: &Input,
+    seen: Option<&ApprovalView>,
+    now: Timestamp,
+) -> Result<Unfinished, SessionError> {
+    let (session, run) = apply_offline(store, id, now, input, seen).await?;
+    let mut session = LoadedSession::new(session);
+    session.mark_interrupted();
+    match session.head() {
+        Some(record) => Ok(shown(&session, record, &run)),
+        None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
     }
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn write() -> Result<PathBuf> {
         fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     // The session's own files are not part of the project.
-    fs::write(root.join(".gitignore"), "/target\n/.looptree\n").context("cannot write .gitignore")?;
+    fs::write(root.join(".gitignore"), "/target\n").context("cannot write .gitignore")?;
     root.canonicalize().context("cannot find the project again")
 }
 

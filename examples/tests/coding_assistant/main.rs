@@ -38,7 +38,36 @@ fn program() -> PathBuf {
 fn command(dir: &Path) -> Command {
     let mut command = Command::new(program());
     command.arg("--cwd").arg(dir).env("NO_COLOR", "1").kill_on_drop(true);
+    let data = dir.with_file_name("data");
+    command.env("XDG_DATA_HOME", &data).env("HOME", &data);
     command
+}
+
+/// A directory to work in, and beside it the data directory of the user.
+struct Project {
+    _folder: tempfile::TempDir,
+    work: PathBuf,
+}
+
+impl Project {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let work = folder.path().join("work");
+        std::fs::create_dir(&work).unwrap();
+        Self { _folder: folder, work }
+    }
+
+    fn path(&self) -> &Path {
+        &self.work
+    }
+}
+
+/// The folder with the sessions of a directory: the only one in the data directory.
+fn sessions(dir: &Path) -> PathBuf {
+    let all = std::fs::read_dir(dir.with_file_name("data").join("looptree/sessions")).unwrap();
+    let all: Vec<_> = all.map(|folder| folder.unwrap().path()).collect();
+    assert_eq!(all.len(), 1, "{all:?}");
+    all.into_iter().next().unwrap()
 }
 
 /// Runs the program where nobody is at a terminal, and gives its exit code and all that it said.
@@ -54,7 +83,7 @@ async fn run(dir: &Path, words: &[&str]) -> (i32, String) {
 #[tokio::test]
 async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
     let model = Model::start().await;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Project::new();
     let mut on = Terminal::start(command(dir.path()).args(model.words()));
     on.sees("/help names the commands").await;
     on.types("/tree");
@@ -112,7 +141,7 @@ async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
         last.ends_with("user(write two) assistant() tool assistant(I wrote two.) user(say four)"),
         "{last}"
     );
-    let files = std::fs::read_dir(dir.path().join(".looptree/sessions")).unwrap();
+    let files = std::fs::read_dir(sessions(dir.path())).unwrap();
     let names: Vec<_> = files.map(|f| f.unwrap().file_name().into_string().unwrap()).collect();
     assert_eq!(names.iter().filter(|n| n.ends_with(".json")).count(), 2, "{names:?}");
 }
@@ -121,7 +150,7 @@ async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
 #[tokio::test]
 async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     let model = Model::start().await;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Project::new();
     let with_model = |words: &[&'static str]| -> Vec<String> {
         model.words().into_iter().chain(words.iter().map(|w| (*w).to_owned())).collect()
     };
@@ -134,19 +163,26 @@ async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     assert!(!dir.path().join("ran.txt").exists());
 
     let (code, said) = run(dir.path(), &["--pending"]).await;
-    assert!(code == 0 && said.contains("run echo ran >> ran.txt?"), "{said}");
+    assert!(code == 0 && said.contains("command: echo ran >> ran.txt"), "{said}");
     let id = said.split_whitespace().nth(1).unwrap().to_owned();
-    assert!(said.contains(&format!("--answer {id} yes|no")), "{said}");
+    let answer = format!("--answer {id} yes|no --hash ");
+    let hash = said.split_once(&answer).unwrap().1.split_whitespace().next().unwrap().to_owned();
 
     let (code, said) = run(dir.path(), &["--answer", &id, "perhaps"]).await;
     assert!(code == 1 && said.contains("the answer is yes or no"), "{said}");
-    let (code, said) = run(dir.path(), &["--answer", &id, "yes"]).await;
+    for hash in [None, Some("000000000000")] {
+        let words: Vec<_> =
+            ["--answer", &id, "yes"].into_iter().chain(hash.iter().flat_map(|h| ["--hash", h])).collect();
+        let (code, said) = run(dir.path(), &words).await;
+        assert!(code == 1 && said.contains("command: echo ran >> ran.txt"), "{said}");
+    }
+    let (code, said) = run(dir.path(), &["--answer", &id, "yes", "--hash", &hash]).await;
     assert!(code == 0 && said.contains(&format!("--resume {id}")), "{said}");
-    let (code, said) = run(dir.path(), &["--answer", &id, "yes"]).await;
+    let (code, said) = run(dir.path(), &["--answer", &id, "yes", "--hash", &hash]).await;
     assert!(code == 1 && said.contains("waits for no answer"), "{said}");
     assert!(!dir.path().join("ran.txt").exists(), "an answer runs nothing by itself");
     let (_, said) = run(dir.path(), &["--pending"]).await;
-    assert!(said.contains("no question waits") && said.contains("can go on"), "{said}");
+    assert!(said.contains("no question waits") && said.contains("can be continued"), "{said}");
 
     let mut words = with_model(&["--resume"]);
     words.push(id.clone());
@@ -157,15 +193,59 @@ async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     assert_eq!(said.trim(), "no question waits");
 }
 
+/// Attack 6: a question is shown whole, with its second line and its control characters, wherever it is shown.
+#[tokio::test]
+async fn nothing_of_a_command_is_hidden_from_the_approver() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let words: Vec<String> = model.words().into_iter().chain(["--wait".into(), "hide it".into()]).collect();
+    let (code, said) = run(dir.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert_eq!(code, 3, "{said}");
+    let (_, pending) = run(dir.path(), &["--pending"]).await;
+    let id = pending.split_whitespace().nth(1).unwrap().to_owned();
+    let (_, refused) = run(dir.path(), &["--answer", &id, "yes"]).await;
+    for said in [said, pending, refused] {
+        let work = dir.path().canonicalize().unwrap();
+        assert!(said.contains(&format!("directory: {}", work.display())), "{said}");
+        assert!(said.contains(&format!("| ls {}", "a".repeat(300))), "{said}");
+        assert!(said.contains("\n      | touch ran.txt \\u{202e}\\u{1b}[2K\n"), "{said}");
+    }
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+/// Attacks 6 and 7: the sessions are in the user's data directory, for its owner only, and the tools do not find them.
+#[tokio::test]
+async fn sessions_are_not_in_the_workspace() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = Model::start().await;
+    let dir = Project::new();
+    let words: Vec<String> = model.words().into_iter().chain(["find secret-of-mine".into()]).collect();
+    let (code, said) = run(dir.path(), &words.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    assert!(code == 0 && said.contains("No matches found"), "{said}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the workspace is as it was");
+    let folder = sessions(dir.path());
+    assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    let elsewhere = dir.path().with_file_name("elsewhere");
+    let named = ["--sessions", elsewhere.to_str().unwrap(), "--pending"];
+    assert_eq!(run(dir.path(), &named).await.1.trim(), "no question waits");
+    assert!(elsewhere.is_dir());
+    // A data directory inside of the workspace is refused.
+    let mut inside = command(dir.path());
+    inside.args(["--pending"]).env("XDG_DATA_HOME", dir.path().join("data")).env("HOME", dir.path());
+    let output = inside.output().await.unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("is inside of") && said.contains("--sessions"), "{said}");
+}
+
 /// X2: a task with a question is recorded on a terminal, and replayed where there is no model, and no file is touched.
 #[tokio::test]
 async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
     let model = Model::start().await;
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Project::new();
     let file = dir.path().join("task.json");
     let mut on =
         Terminal::start(command(dir.path()).args(model.words()).arg("--record").arg(&file).arg("run it"));
-    on.sees("run echo ran >> ran.txt").await;
+    on.sees("command: echo ran >> ran.txt").await;
     on.types("yes");
     on.sees("It ran.").await;
     on.sees("recording: ").await;
@@ -200,7 +280,7 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
 
 #[tokio::test]
 async fn what_cannot_be_read_of_the_command_line_is_said_and_nothing_is_done() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = Project::new();
     let (code, said) = run(dir.path(), &["--cwd=.", "--pending"]).await;
     assert_eq!((code, said.trim()), (0, "no question waits"));
     for (words, expect) in [

@@ -82,6 +82,11 @@ async fn answer(State(asked): State<Asked>, body: String) -> ([(&'static str, &'
         }
         ("write", true) => json!({"content": format!("I wrote {what}.")}),
         ("run", false) => call("bash", &json!({"command": "echo ran >> ran.txt"}), messages.len()),
+        ("hide", false) => {
+            let command = format!("ls {}\ntouch ran.txt \u{202e}\u{1b}[2K", "a".repeat(300));
+            call("bash", &json!({ "command": command }), messages.len())
+        }
+        ("find", false) => call("search", &json!({"pattern": what}), messages.len()),
         ("run", true) => json!({"content": "It ran."}),
         _ => json!({"content": format!("It is {what}.")}),
     };

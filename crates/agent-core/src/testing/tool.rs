@@ -1,5 +1,6 @@
 //! A scripted tool for tests.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ pub struct ScriptedTool {
     concurrency: ToolConcurrency,
     timeout: Option<Duration>,
     question: Option<String>,
+    directory: Option<PathBuf>,
     body: Arc<Body>,
     calls: Arc<Mutex<Vec<Value>>>,
 }
@@ -41,6 +43,7 @@ impl ScriptedTool {
             concurrency: ToolConcurrency::Parallel,
             timeout: None,
             question: None,
+            directory: None,
             body: Arc::new(move |arguments, ctx| Box::pin(body(arguments, ctx))),
             calls: Arc::default(),
         }
@@ -101,6 +104,13 @@ impl ScriptedTool {
         self
     }
 
+    /// Sets the working directory that the tool reports to an approver.
+    #[must_use]
+    pub fn working_in(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.directory = Some(directory.into());
+        self
+    }
+
     /// Returns the arguments of the calls that ran, in the order of their starts.
     #[must_use]
     pub fn calls(&self) -> Vec<Value> {
@@ -133,6 +143,10 @@ impl AgentTool for ScriptedTool {
 
     fn question(&self, _arguments: &Value) -> Option<String> {
         self.question.clone()
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.directory.clone()
     }
 
     fn timeout(&self) -> Option<Duration> {

@@ -1,6 +1,8 @@
 //! Hooks: their order, their vetoes, their failures.
 
 #[cfg(test)]
+mod approvals;
+#[cfg(test)]
 mod order;
 #[cfg(test)]
 mod questions;

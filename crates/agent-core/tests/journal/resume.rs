@@ -102,6 +102,22 @@ async fn a_call_that_had_begun_and_must_not_run_twice_is_asked_about() {
     assert_eq!(driven.run.ended(), Some(&Ended::Completed));
 }
 
+/// The arguments that a hook set are also those of the repetition that the user allows, and the question shows them.
+#[tokio::test]
+async fn a_call_that_is_allowed_to_run_again_has_the_arguments_of_the_hook() {
+    let (tool, _) = keyed(Effects::Once);
+    let hooks = || Hooks::new().before_tool(|_| async { agent_core::Verdict::AllowWith(json!({"n": 10})) });
+    let journal = recorded(tool.clone(), hooks()).await;
+    let mut run = taken_up(journal.first("tool_began").run(), tool.clone(), hooks()).await.run;
+    let question = run.questions().into_iter().next().unwrap();
+    assert_eq!(question.approval().unwrap().arguments, json!({"n": 10}));
+    let answer = Input::Answer { question_id: question.id, answer: Answer::Allow };
+    run.apply(Timestamp(60_000), answer, &mut Vec::new()).unwrap();
+    let driven = taken_up(*run, tool, hooks()).await;
+    let shown: Vec<String> = driven.run.history().llm_messages().map(Message::text).collect();
+    assert_eq!(shown.iter().filter(|text| *text == r#"ran {"n":10}"#).count(), 2, "{shown:?}");
+}
+
 /// A denial closes the call, and the model is told.
 #[tokio::test]
 async fn a_call_that_is_not_to_run_again_is_answered_with_the_reason() {

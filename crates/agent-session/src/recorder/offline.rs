@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_core::event::ApprovalView;
 use agent_core::journal::{AppliedInput, Durability, JournalEntry};
 use agent_core::run::{Input, Queued, Run, RunSetup};
 use agent_core::{
@@ -23,6 +24,7 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     id: &str,
     now: Timestamp,
     input: &Input,
+    seen: Option<&ApprovalView>,
 ) -> Result<(Session, Run), SessionError> {
     // Checked first, so that a session that does not exist or does not wait is not opened for writing.
     let session_id = SessionId::from(id);
@@ -35,6 +37,12 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
     if run.questions().is_empty() {
         return Err(SessionError::NotWaiting { session_id });
+    }
+    if let Some(seen) = seen {
+        let asked = run.questions().into_iter().find(|question| question.id == seen.question_id);
+        if asked.and_then(|question| question.approval()).as_ref() != Some(seen) {
+            return Err(SessionError::QuestionChanged { session_id });
+        }
     }
     apply_and_save(&mut journal, &mut recording, &mut run, now, input.clone(), Vec::new()).await?;
     Ok((recording.session, run))

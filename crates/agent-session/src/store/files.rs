@@ -93,6 +93,16 @@ pub(crate) fn owner_only(options: &mut std::fs::OpenOptions) {
 #[cfg(not(unix))]
 pub(crate) fn owner_only(_: &mut std::fs::OpenOptions) {}
 
+/// Creates a directory and those above it, for their owner only, because they contain conversations. Directories that
+/// exist are not changed.
+pub(crate) fn create_private(dir: &Path) -> Result<(), SessionError> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(SessionError::io(dir, "made"))
+}
+
 /// Flushes the directory of a file, so that a new name survives a crash of the machine. Does nothing on systems that
 /// cannot flush directories.
 pub(crate) fn flush_directory(path: &Path) {

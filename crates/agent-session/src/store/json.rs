@@ -46,7 +46,7 @@ impl JsonStore {
     /// When the directory cannot be created.
     pub fn open(dir: impl Into<PathBuf>) -> Result<Self, SessionError> {
         let dir: PathBuf = dir.into();
-        std::fs::create_dir_all(&dir).map_err(SessionError::io(&dir, "made"))?;
+        files::create_private(&dir)?;
         Ok(Self { dir: dir.into(), max_file_bytes: MAX_FILE_BYTES })
     }
 

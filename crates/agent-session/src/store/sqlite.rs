@@ -36,7 +36,7 @@ use agent_core::SessionId;
 use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
 
 use super::write_lock::{self, WriteLock};
-use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, id};
+use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -72,9 +72,9 @@ impl SqliteStore {
         name.push(".locks");
         let locks = path.with_file_name(name);
         if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            std::fs::create_dir_all(folder).map_err(SessionError::io(folder, "made"))?;
+            files::create_private(folder)?;
         }
-        std::fs::create_dir_all(&locks).map_err(SessionError::io(&locks, "made"))?;
+        files::create_private(&locks)?;
         let writer = schema::open(&path)?;
         let reader = schema::connect(&path)?;
         let shared = Shared { path, locks, writer: Mutex::new(writer), reader: Mutex::new(reader) };

@@ -288,3 +288,48 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
         );
     }
 }
+
+/// Attack 6: the approver of one call does not approve another one that took its place.
+#[test]
+fn an_answer_to_a_call_that_was_not_shown_is_refused() {
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let store = kind.open(dir.path());
+        let seen = {
+            block_on(async {
+                let mut agent = agent(vec![deploys(&["c1"])]);
+                let recorder = SessionRecorder::attach(&mut agent, store.clone());
+                drop(agent.prompt("Deploy it, please.").unwrap());
+                assert!(matches!(agent.finish().await, Some(RunEnd::Suspended(_))));
+                recorder.close().await.unwrap();
+            });
+            let run = store.load_session("s-1").unwrap().unfinished().unwrap().unwrap();
+            run.questions[0].approval().unwrap()
+        };
+        let mut forged = seen.clone();
+        forged.arguments = json!({"to": "c1", "force": true});
+        assert_ne!(seen.hash(), forged.hash());
+        let at = Timestamp(u64::from(u32::MAX));
+        let refused = block_on(store.answer_approval("s-1", &forged, Answer::Allow, at));
+        assert!(matches!(refused, Err(SessionError::QuestionChanged { .. })), "{refused:?}");
+        assert_eq!(block_on(store.unfinished()).unwrap().waiting().len(), 1, "nothing was stored");
+        let answered = block_on(store.answer_approval("s-1", &seen, Answer::Allow, at)).unwrap();
+        assert!(answered.questions.is_empty());
+    }
+}
+
+/// Sessions are for their owner only, wherever the folder is.
+#[cfg(unix)]
+#[test]
+fn new_folders_of_a_store_are_private() {
+    use std::os::unix::fs::PermissionsExt as _;
+    for kind in KINDS {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a/b");
+        drop(kind.open(&folder));
+        for made in ["a", "a/b"] {
+            let mode = std::fs::metadata(dir.path().join(made)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{made}");
+        }
+    }
+}

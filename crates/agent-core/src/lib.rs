@@ -129,7 +129,7 @@ pub use message::{
 #[doc(inline)]
 pub use model::{
     AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
-    ResponseFormat, Secret, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+    Redactor, ResponseFormat, Secret, TextEnd, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
 pub use parallel::{

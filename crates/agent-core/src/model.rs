@@ -16,6 +16,7 @@ mod config;
 mod dialect;
 mod prices;
 mod protocol;
+mod redaction;
 mod secret;
 mod thinking;
 
@@ -29,6 +30,7 @@ pub use config::{AnthropicAuth, ModelConfig};
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};
 pub use prices::{CostConfig, CostTier};
 pub use protocol::{ApiProtocol, InvalidProtocolName, MAX_PROTOCOL_NAME, ProtocolName};
+pub use redaction::{MAX_ENCODINGS, Redactor, TextEnd};
 pub use secret::Secret;
 pub use thinking::{ThinkingBudgets, ThinkingForm, ThinkingLevel};
 

@@ -45,6 +45,17 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(600);
 /// The default time limit between two pieces of a response body.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
+/// The default time limit between two pieces of content in a response: 30 minutes. Keep-alive comments, pings and empty
+/// deltas show that the server is alive, so they reset [`IDLE_TIMEOUT`], but they are not content. Vendors send them while
+/// a model thinks without showing it, which takes minutes.
+pub const CONTENT_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// The maximum number of bytes of a response between two pieces of content: 64 MiB.
+pub const MAX_BYTES_WITHOUT_CONTENT: usize = 64 << 20;
+
+/// The time limit for reading an error response, whose status already determines the kind of error.
+pub const ERROR_TIMEOUT: Duration = Duration::from_secs(30);
+
 /// The default maximum size of a line, an event or a JSON body of a response, in bytes.
 pub const MAX_FRAME_BYTES: usize = 16 << 20;
 
@@ -63,6 +74,9 @@ pub struct TransportConfig {
     /// The time limit between two pieces of a response body. Default: [`IDLE_TIMEOUT`]. The call fails between one and one
     /// and a quarter times this limit.
     pub idle_timeout: Duration,
+    /// The time limit between two pieces of content in a response: text, thinking, parts of tool calls. Default:
+    /// [`CONTENT_TIMEOUT`].
+    pub content_timeout: Duration,
     /// The maximum size of a line, an event or a JSON body of a response, in bytes. Default: [`MAX_FRAME_BYTES`].
     pub max_frame_bytes: usize,
     /// The number of bytes that are read of an error response. Default: [`MAX_ERROR_BYTES`].
@@ -75,6 +89,7 @@ impl Default for TransportConfig {
             connect_timeout: CONNECT_TIMEOUT,
             header_timeout: HEADER_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
+            content_timeout: CONTENT_TIMEOUT,
             max_frame_bytes: MAX_FRAME_BYTES,
             max_error_bytes: MAX_ERROR_BYTES,
         }
@@ -100,6 +115,13 @@ impl TransportConfig {
     #[must_use]
     pub fn with_idle_timeout(mut self, timeout: Duration) -> Self {
         self.idle_timeout = timeout;
+        self
+    }
+
+    /// Sets the time limit between two pieces of content in a response.
+    #[must_use]
+    pub fn with_content_timeout(mut self, timeout: Duration) -> Self {
+        self.content_timeout = timeout;
         self
     }
 

@@ -22,11 +22,13 @@ mod client;
 mod config;
 mod connection;
 mod content;
+mod definitions;
 mod elicitation;
 mod error;
 mod event_stream;
 mod handler;
 mod http;
+mod limits;
 #[cfg(feature = "mcp-oauth")]
 pub mod oauth;
 mod ordered_progress;
@@ -52,6 +54,7 @@ pub use config::{McpConfig, McpConfigError};
 pub use content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
 pub use elicitation::{Elicitation, ElicitationAnswer, ElicitationForm, ElicitationHandler, accept_defaults};
 pub use error::{McpError, SharedError, StderrTail};
+pub use limits::McpLimit;
 pub use progress::McpProgress;
 pub use questions::{ElicitationId, MAX_OPEN_QUESTIONS, OpenElicitation, QuestionError, Questions};
 pub use restart::Restart;
@@ -70,8 +73,17 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 /// The maximum total duration of a request, regardless of progress.
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(30 * 60);
 
-/// The maximum size of a message of a server: 16 MiB. A longer response fails its request with [`McpError::Protocol`].
+/// The maximum size of a message of a server: 16 MiB. A longer response fails its request with [`McpError::TooLarge`].
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// The maximum number of JSON values in a message of a server: 200,000. A response with more fails its request with
+/// [`McpError::TooLarge`] before it is parsed; over HTTP, a response that is not an event stream is only limited in its
+/// bytes and its content blocks.
+pub const MAX_MESSAGE_VALUES: usize = 200_000;
+
+/// The maximum number of content blocks in a result: 1,024. A call whose result has more fails with
+/// [`McpError::TooLarge`].
+pub const MAX_RESULT_BLOCKS: usize = 1024;
 
 /// The maximum size of the text of a result: 256 KiB.
 pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
@@ -79,7 +91,19 @@ pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
 /// The number of bytes retained from the end of a child's standard error: 4 KiB.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
 
-/// The maximum number of tools of one server. Listing fails above it.
+/// The maximum size of the server's instructions: 64 KiB. Connecting to a server with longer ones fails with
+/// [`McpError::TooLarge`].
+pub const MAX_INSTRUCTIONS_BYTES: usize = 64 * 1024;
+
+/// The maximum size of all pages of a list of tools as JSON: 4 MiB. Listing fails above it with
+/// [`McpError::TooLarge`].
+pub const MAX_LIST_BYTES: usize = 4 * 1024 * 1024;
+
+/// The maximum size of one tool's entry in a list as JSON, with its description and its schemas: 256 KiB. A larger tool
+/// is skipped; see [`McpToolList::skipped`].
+pub const MAX_TOOL_BYTES: usize = 256 * 1024;
+
+/// The maximum number of tools of one server. Listing fails above it with [`McpError::TooLarge`].
 pub const MAX_TOOLS: usize = 4096;
 
 /// The maximum number of pages when the tools of one server are listed.

@@ -97,9 +97,8 @@ pub(super) async fn decide(
     match run_before_tool(config, run, pending, &*tool, arguments).await {
         Err(result) => Err(ToolVerdict::Deny(result)),
         Ok(Checked { arguments, changed, mut questions }) => {
-            if questions.is_empty() {
-                questions.extend(tool.question(&arguments));
-            }
+            // An answer to the question of a hook does not answer the tool's own.
+            questions.extend(tool.question(&arguments));
             if !questions.is_empty() {
                 return Err(ask(questions.join("\n"), call, &*tool, arguments));
             }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use super::Redactor;
+
 /// A credential. Its `Debug` output does not show the text, and it cannot be serialized.
 ///
 /// ```
@@ -32,10 +34,10 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Returns `text` with every occurrence of the credential replaced.
+    /// Returns `text` with every occurrence of the credential replaced, also of its usual encodings: see [`Redactor`].
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
-        if self.0.len() < 4 { text.to_owned() } else { text.replace(&*self.0, "****") }
+        Redactor::new([self.clone()]).redact(text)
     }
 }
 

@@ -5,7 +5,7 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
-use agent_core::{ErrorContext, ErrorKind, ModelRequest, ProviderError};
+use agent_core::{ErrorContext, ErrorKind, ModelRequest, ProviderError, Secret};
 
 use super::wire::ErrorBody;
 use crate::protocol::Rejection;
@@ -157,7 +157,7 @@ fn redact(request: &ModelRequest, message: &str) -> String {
     let mut text = message.split(SIGNED).next().unwrap_or_default().trim_end().to_owned();
     if let Some(key) = request.key() {
         for part in key.expose().split(':').filter(|p| p.len() >= MIN_REDACTED) {
-            text = text.replace(part, "****");
+            text = Secret::from(part).redact(&text);
         }
     }
     text

@@ -2,7 +2,7 @@
 //!
 //! The timer is not reset for every piece. It fires four times per limit, and the body counts as silent after four
 //! firings in a row without a piece since the previous one. A silence is therefore detected between one and one and a
-//! quarter times the limit.
+//! quarter times the limit. The same firings measure the time without content.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -13,8 +13,8 @@ use agent_core::ProviderError;
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 
-use super::failure;
 use super::guard::{Guard, Stir};
+use super::{MAX_BYTES_WITHOUT_CONTENT, failure};
 use crate::tap::Answering;
 
 /// The result of waiting for the next piece.
@@ -24,6 +24,8 @@ pub(super) enum Next {
     Failed(reqwest::Error),
     /// No piece arrived within the time limit.
     Silent,
+    /// Pieces arrived, but no content within its time limit or within [`MAX_BYTES_WITHOUT_CONTENT`].
+    Empty,
     Cancelled,
 }
 
@@ -31,16 +33,26 @@ impl Next {
     /// Returns the piece, or `None` at the end of the body.
     ///
     /// # Errors
-    /// Returns an error if the connection failed, was silent for `idle`, or if the caller cancelled.
-    pub(super) fn arrived(self, idle: Duration) -> Result<Option<Bytes>, ProviderError> {
+    /// Returns an error if the connection failed, was silent or without content for too long, or if the caller cancelled.
+    pub(super) fn arrived(self, limits: Limits) -> Result<Option<Bytes>, ProviderError> {
         match self {
             Self::Piece(piece) => Ok(Some(piece)),
             Self::End => Ok(None),
             Self::Failed(error) => Err(failure::broken(error)),
-            Self::Silent => Err(failure::silent(idle)),
+            Self::Silent => Err(failure::silent(limits.idle)),
+            Self::Empty => Err(failure::empty(limits.content)),
             Self::Cancelled => Err(ProviderError::Cancelled),
         }
     }
+}
+
+/// The time limits of a body.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    /// Between two pieces.
+    pub(super) idle: Duration,
+    /// Between two pieces of content.
+    pub(super) content: Duration,
 }
 
 /// The time and size limits for reading the rest of a response after the reply is complete.
@@ -62,15 +74,36 @@ pub(super) struct Body<'c> {
     heard: bool,
     /// The number of timer ticks since the last piece arrived.
     rings: u32,
+    /// The number of timer ticks since the last content arrived, and the number after which the body counts as empty.
+    empty_rings: u32,
+    max_empty_rings: u32,
+    /// The number of bytes since the last content arrived.
+    empty_bytes: usize,
     /// Reports the bytes to the wire hooks. Boxed, because most requests have no hooks.
     tap: Option<Box<Answering>>,
 }
 
 impl<'c> Body<'c> {
     /// Takes the body and drops the response head. The guard's timer may already run, so the first tick may come early.
-    pub(super) fn new(response: reqwest::Response, idle: Duration, mut guard: Guard<'c>) -> Self {
-        guard.set_period(idle / RINGS);
-        Self { pieces: Box::pin(response.bytes_stream()), guard, heard: true, rings: 0, tap: None }
+    pub(super) fn new(response: reqwest::Response, limits: Limits, mut guard: Guard<'c>) -> Self {
+        let period = limits.idle / RINGS;
+        guard.set_period(period);
+        let rings = limits.content.as_millis().div_ceil(period.as_millis().max(1)).max(1);
+        Self {
+            pieces: Box::pin(response.bytes_stream()),
+            guard,
+            heard: true,
+            rings: 0,
+            empty_rings: 0,
+            max_empty_rings: u32::try_from(rings).unwrap_or(u32::MAX),
+            empty_bytes: 0,
+            tap: None,
+        }
+    }
+
+    /// Resets the limits of what may arrive without content.
+    pub(super) fn had_content(&mut self) {
+        (self.empty_rings, self.empty_bytes) = (0, 0);
     }
 
     /// Reports the bytes of this body to `tap`.
@@ -111,6 +144,10 @@ impl<'c> Body<'c> {
         match self.pieces.as_mut().poll_next(cx) {
             Poll::Ready(Some(Ok(piece))) => {
                 self.heard = true;
+                self.empty_bytes = self.empty_bytes.saturating_add(piece.len());
+                if self.empty_bytes > MAX_BYTES_WITHOUT_CONTENT {
+                    return Poll::Ready(Next::Empty);
+                }
                 show(&mut self.tap, &piece);
                 return Poll::Ready(Next::Piece(piece));
             }
@@ -132,6 +169,10 @@ impl<'c> Body<'c> {
                     self.rings = if std::mem::take(&mut self.heard) { 0 } else { self.rings + 1 };
                     if self.rings >= RINGS {
                         return Poll::Ready(Next::Silent);
+                    }
+                    self.empty_rings += 1;
+                    if self.empty_rings > self.max_empty_rings {
+                        return Poll::Ready(Next::Empty);
                     }
                 }
             }

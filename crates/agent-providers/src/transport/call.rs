@@ -1,13 +1,17 @@
 //! Performs one call: encodes the request, sends it once, detects the kind of response and decodes it.
 
+use std::cell::Cell;
 use std::time::Duration;
 
-use agent_core::{CancellationToken, Completion, ErrorKind, EventSink, ModelRequest, ProviderError};
+use agent_core::{
+    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, Redactor, Secret,
+    StreamEvent, TextEnd,
+};
 use http::{HeaderName, HeaderValue, StatusCode};
 
-use super::body::{Body, Next};
+use super::body::{Body, Limits, Next};
 use super::send::{Answered, Head, answered, send};
-use super::{Inner, failure};
+use super::{ERROR_TIMEOUT, Inner, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
@@ -58,21 +62,24 @@ async fn exchange(
         Box::pin(answered(inner, sent, cancel, head, tap)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    let idle = inner.config.idle_timeout;
-    let idle = if status.is_success() { idle } else { idle.min(ERROR_SILENCE) };
-    let mut body = Body::new(response, idle, guard).shown_to(tap);
+    let mut limits =
+        Limits { idle: inner.config.idle_timeout, content: inner.config.content_timeout };
+    if !status.is_success() {
+        limits = Limits { idle: limits.idle.min(ERROR_SILENCE), content: limits.content.min(ERROR_TIMEOUT) };
+    }
+    let mut body = Body::new(response, limits, guard).shown_to(tap);
     if !status.is_success() {
         let error_type = head.error_type.as_deref();
         return Err(Box::pin(refused(inner, protocol, request, &mut body, (status, error_type))).await);
     }
-    let first = body.first().await.arrived(inner.config.idle_timeout)?.unwrap_or_default();
+    let first = body.first().await.arrived(limits)?.unwrap_or_default();
     let kind = kind_of(status.as_u16(), declared.as_deref(), &first, protocol.framing())?;
     let mut decoder = protocol.decoder(request);
     match kind {
-        BodyKind::Whole => Box::pin(whole(inner, &mut *decoder, &first, &mut body, sink)).await,
+        BodyKind::Whole => Box::pin(whole(inner, limits, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(inner, &mut framer, &mut *decoder, first, body, sink).await
+            frames(limits, &mut framer, &mut *decoder, first, body, sink).await
         }
     }
 }
@@ -245,13 +252,20 @@ fn plain(cut: Cut<ProviderError>) -> ProviderError {
 }
 
 async fn frames(
-    inner: &Inner,
+    limits: Limits,
     framer: &mut Framer,
     decoder: &mut dyn Decode,
     first: bytes::Bytes,
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
+    let has_content = Cell::new(false);
+    let sink: &mut EventSink<'_> = &mut |event: StreamEvent<'_>| {
+        if is_content(&event) {
+            has_content.set(true);
+        }
+        sink(event);
+    };
     let begun = framer.feed(&first, decoder, sink)?;
     // If a piece is still referenced at the next read, the connection must allocate a new buffer.
     drop(first);
@@ -275,6 +289,9 @@ async fn frames(
             Next::Piece(piece) => {
                 let flow = framer.feed(&piece, decoder, sink)?;
                 drop(piece);
+                if has_content.take() {
+                    body.had_content();
+                }
                 if flow == Flow::Done {
                     body.settle().await;
                     return decoder.finish(sink);
@@ -284,7 +301,8 @@ async fn frames(
             Next::Cancelled if !decoder.is_complete() => return Err(ProviderError::Cancelled),
             Next::End | Next::Cancelled => None,
             Next::Failed(error) => Some(failure::broken(error)),
-            Next::Silent => Some(failure::silent(inner.config.idle_timeout)),
+            Next::Silent => Some(failure::silent(limits.idle)),
+            Next::Empty => Some(failure::empty(limits.content)),
         };
         if let Err(error) = framer.end(decoder, sink)
             && !is_cut_short(&error)
@@ -299,6 +317,21 @@ async fn frames(
     }
 }
 
+/// Returns whether an event adds to the reply. The start of a block, an empty piece and a count of tokens do not, and a
+/// server could send them for ever.
+fn is_content(event: &StreamEvent<'_>) -> bool {
+    match event {
+        StreamEvent::TextDelta { delta, .. }
+        | StreamEvent::ThinkingDelta { delta, .. }
+        | StreamEvent::ToolCallDelta { delta, .. }
+        | StreamEvent::TextSignature { delta, .. }
+        | StreamEvent::ThinkingSignature { delta, .. }
+        | StreamEvent::ToolCallSignature { delta, .. } => !delta.is_empty(),
+        StreamEvent::RedactedThinking { .. } | StreamEvent::Opaque { .. } => true,
+        _ => false,
+    }
+}
+
 /// Returns whether a frame could not be parsed because it is truncated, as at the end of an interrupted stream.
 fn is_cut_short(error: &ProviderError) -> bool {
     let source = error.context().and_then(|c| c.source.as_deref());
@@ -307,13 +340,14 @@ fn is_cut_short(error: &ProviderError) -> bool {
 
 async fn whole(
     inner: &Inner,
+    limits: Limits,
     decoder: &mut dyn Decode,
     first: &[u8],
     body: &mut Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
     let (bytes, end) = body.collect(first, inner.config.max_frame_bytes).await;
-    if end.arrived(inner.config.idle_timeout)?.is_some() {
+    if end.arrived(limits)?.is_some() {
         return Err(failure::too_long(inner.config.max_frame_bytes));
     }
     decoder.whole(&crate::lines::text(&bytes), sink)?;
@@ -342,27 +376,24 @@ fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -> ProviderE
         if context.retry_after.is_none() {
             context.retry_after = head.retry_after;
         }
-        redact(&mut context.message, request);
-        if let Some(fetched) = head.fetched.as_ref().and_then(|value| value.to_str().ok()) {
-            let token = fetched.rsplit(' ').next().unwrap_or_default();
-            if token.len() >= MIN_REDACTED && context.message.contains(token) {
-                context.message = context.message.replace(token, "****");
-            }
-        }
+        redact(context, request, head);
     })
 }
 
-fn redact(text: &mut String, request: &ModelRequest) {
+/// Removes the keys, the values of headers and the fetched credential, in every encoding in which a server can return
+/// them.
+fn redact(context: &mut ErrorContext, request: &ModelRequest, head: &Head) {
     let keys = [request.api_key.as_ref(), request.model.api_key.as_ref()];
-    for key in keys.into_iter().flatten() {
-        if text.contains(key.expose()) {
-            *text = key.redact(text);
-        }
-    }
-    let headers = request.options.headers.values().chain(request.model.headers.values());
-    for value in headers.flatten().filter(|v| v.len() >= MIN_REDACTED) {
-        if text.contains(value.as_str()) {
-            *text = text.replace(value.as_str(), "****");
-        }
-    }
+    let headers = request.options.headers.values().chain(request.model.headers.values()).flatten();
+    let fetched = head.fetched.as_ref().and_then(|value| value.to_str().ok());
+    let token = fetched.and_then(|fetched| fetched.rsplit(' ').next());
+    let values = headers.map(String::as_str).chain(token).filter(|value| value.len() >= MIN_REDACTED);
+    let secrets = keys.into_iter().flatten().cloned().chain(values.map(Secret::from));
+    // A long message was cut, perhaps in the middle of a key.
+    let end = if context.message.ends_with('…') { TextEnd::Cut } else { TextEnd::Whole };
+    let redactor = Redactor::new(secrets);
+    context.message = match end {
+        TextEnd::Cut => format!("{}…", redactor.redact_until(context.message.trim_end_matches('…'), end)),
+        _ => redactor.redact(&context.message),
+    };
 }

@@ -47,6 +47,14 @@ pub(super) fn silent(limit: Duration) -> ProviderError {
     ProviderError::new(ErrorKind::Network, context)
 }
 
+/// Returns the error for a stream that brings nothing but signs of life.
+pub(super) fn empty(limit: Duration) -> ProviderError {
+    let message = format!("the answer has no content: only keep-alive messages came for {}", seconds(limit));
+    let context = ErrorContext::new(message)
+        .with_advice("a longer content_timeout in TransportConfig waits longer");
+    ProviderError::new(ErrorKind::Network, context)
+}
+
 /// Returns the error for an interrupted stream.
 pub(super) fn broken(error: reqwest::Error) -> ProviderError {
     let message = format!("the connection broke in the middle of the answer{}", because(&error));

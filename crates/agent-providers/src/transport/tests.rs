@@ -68,7 +68,8 @@ async fn silent_after(pieces: &'static [u64], idle: u64) -> f64 {
     let response = reqwest::Response::from(http::Response::new(reqwest::Body::wrap_stream(stream)));
     let (cancel, idle) = (CancellationToken::new(), Duration::from_secs(idle));
     let guard = guard::Guard::new(&cancel, idle / body::RINGS);
-    let mut body = body::Body::new(response, idle, guard);
+    let limits = body::Limits { idle, content: idle * 1_000 };
+    let mut body = body::Body::new(response, limits, guard);
     let mut came = 0;
     loop {
         match body.next().await {

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::client::{Call, McpClient};
+use super::definitions::{Fingerprint, Wanted};
 use super::error::McpError;
 use super::result::tool_result;
 use super::server::AnnotationTrust;
@@ -26,14 +27,21 @@ pub struct McpToolAdapter {
     info: Arc<McpToolInfo>,
     name: Arc<str>,
     arguments: Arc<Arguments>,
+    fingerprint: Arc<Fingerprint>,
 }
 
 impl McpToolAdapter {
     /// Wraps a tool of this server. The model calls it by `name`, which may differ from the server's name for it.
+    ///
+    /// The first definition that is wrapped under a name is the one that policies refer to. If the server later lists a
+    /// different definition, the calls of the tool need an approval.
     #[must_use]
     pub fn new(client: McpClient, info: McpToolInfo, name: impl Into<Arc<str>>) -> Self {
         let arguments = Arc::new(Arguments::new(&info.input_schema));
-        Self { client, info: Arc::new(info), name: name.into(), arguments }
+        let name = name.into();
+        let fingerprint = Arc::new(client.definitions().fingerprint(&info));
+        client.definitions().first(&name, &fingerprint);
+        Self { client, info: Arc::new(info), name, arguments, fingerprint }
     }
 
     /// Lists the tools of this server and wraps each one. The names have the prefix of the
@@ -78,6 +86,10 @@ impl McpToolAdapter {
         &self.info
     }
 
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted { name: &self.name, info: &self.info, fingerprint: &self.fingerprint }
+    }
+
     /// Returns whether the definitions for the model are equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.name == other.name && self.info == other.info
@@ -110,6 +122,7 @@ impl AgentTool for McpToolAdapter {
             name: &self.info.name,
             arguments: self.arguments.for_server(arguments),
             effects,
+            wanted: Some(self.wanted()),
             cancel: &ctx.cancel,
             on_progress: &mut on_progress,
         };
@@ -122,6 +135,10 @@ impl AgentTool for McpToolAdapter {
             AnnotationTrust::Believed => self.info.annotations.effects(),
             AnnotationTrust::Ignored => Effects::Once,
         }
+    }
+
+    fn question(&self, _: &Value) -> Option<String> {
+        self.client.definitions().question(self.client.name(), self.wanted())
     }
 }
 

@@ -5,6 +5,7 @@ mod start;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
+use std::pin::Pin;
 #[cfg(feature = "mcp-oauth")]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,15 +20,17 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::connection::Connection;
-use super::content::McpToolCallResult;
+use super::content::{McpToolCallResult, Unreadable};
+use super::definitions::{Changed, Definitions, Wanted};
 use super::error::McpError;
 use super::handler::Handler;
+use super::limits::{McpLimit, json_bytes};
 use super::progress::McpProgress;
 use super::request::{self, Request};
 use super::sdk_error::Reach;
 use super::server::McpServer;
 use super::tool::McpToolInfo;
-use super::{MAX_TOOL_PAGES, MAX_TOOLS};
+use super::{MAX_LIST_BYTES, MAX_TOOL_BYTES, MAX_TOOL_PAGES, MAX_TOOLS};
 
 /// The JSON-RPC code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -52,6 +55,9 @@ struct Inner {
     starts: tokio::sync::Mutex<start::Starts>,
     /// The number of consecutive starts after which the server answered no request.
     failures: AtomicU32,
+    definitions: Definitions,
+    /// Locked by the task that lists the tools again before a call.
+    listing: tokio::sync::Mutex<()>,
     /// The number of logins so far.
     #[cfg(feature = "mcp-oauth")]
     logins: AtomicUsize,
@@ -96,6 +102,8 @@ pub(super) struct Call<'a> {
     pub(super) name: &'a str,
     pub(super) arguments: Value,
     pub(super) effects: Effects,
+    /// The definition that the caller knows. The call is sent only if it is still the server's or was approved.
+    pub(super) wanted: Option<Wanted<'a>>,
     pub(super) cancel: &'a CancellationToken,
     pub(super) on_progress: &'a mut (dyn FnMut(McpProgress) + Send),
 }
@@ -124,6 +132,8 @@ impl McpClient {
                 current: Mutex::new(Some(Arc::new(connection))),
                 starts: tokio::sync::Mutex::default(),
                 failures: AtomicU32::new(0),
+                definitions: Definitions::default(),
+                listing: tokio::sync::Mutex::default(),
                 #[cfg(feature = "mcp-oauth")]
                 logins: AtomicUsize::new(0),
             }),
@@ -157,6 +167,10 @@ impl McpClient {
 
     pub(super) fn downgrade(&self) -> WeakMcpClient {
         WeakMcpClient(Arc::downgrade(&self.inner))
+    }
+
+    pub(super) fn definitions(&self) -> &Definitions {
+        &self.inner.definitions
     }
 
     /// Returns the configured name of the server.
@@ -199,12 +213,22 @@ impl McpClient {
     /// Lists the tools of the server, following all pages.
     ///
     /// # Errors
-    /// Returns an error if the request fails, and [`McpError::Protocol`] if the server has more than [`MAX_TOOLS`]
-    /// tools or more than [`MAX_TOOL_PAGES`] pages.
+    /// Returns an error if the request fails, and [`McpError::TooLarge`] if the server has more than [`MAX_TOOLS`]
+    /// tools, more than [`MAX_TOOL_PAGES`] pages, or pages of more than [`MAX_LIST_BYTES`] in all.
     pub async fn list_tools(&self) -> Result<McpToolList, McpError> {
+        let changes = self.changes();
+        let list = self.list_pages().await?;
+        self.inner.definitions.listed(&list.tools, changes);
+        Ok(list)
+    }
+
+    async fn list_pages(&self) -> Result<McpToolList, McpError> {
+        let too_large = |limit| self.too_large("tools/list", limit);
         let mut list = McpToolList::default();
         let mut cursor: Option<String> = None;
         let mut seen = BTreeSet::new();
+        let mut names = BTreeSet::new();
+        let mut bytes = 0_usize;
         for _ in 0..MAX_TOOL_PAGES {
             let page = match self.list_page(cursor.take()).await {
                 // A server without tools need not know the method.
@@ -213,17 +237,27 @@ impl McpClient {
                 }
                 page => page?,
             };
+            bytes = bytes.saturating_add(json_bytes(&page));
+            if bytes > MAX_LIST_BYTES {
+                return Err(too_large(McpLimit::ListBytes));
+            }
             let Some(tools) = page.get("tools").and_then(Value::as_array) else {
                 return Err(self.broken("tools/list", "the result has no list `tools`"));
             };
-            for tool in tools {
-                match McpToolInfo::read(tool) {
+            if list.tools.len() + list.skipped.len() + tools.len() > MAX_TOOLS {
+                return Err(too_large(McpLimit::ListTools));
+            }
+            for entry in tools {
+                match McpToolInfo::read(entry) {
+                    Ok(tool) if json_bytes(entry) > MAX_TOOL_BYTES => {
+                        list.skipped.push(format!("`{}`, which is longer than {MAX_TOOL_BYTES} bytes", tool.name));
+                    }
+                    Ok(tool) if !names.insert(tool.name.clone()) => {
+                        list.skipped.push(format!("`{}`, which is listed twice", tool.name));
+                    }
                     Ok(tool) => list.tools.push(tool),
                     Err(why) => list.skipped.push(why),
                 }
-            }
-            if list.tools.len() + list.skipped.len() > MAX_TOOLS {
-                return Err(self.broken("tools/list", &format!("it has more than {MAX_TOOLS} tools")));
             }
             match page.get("nextCursor").and_then(Value::as_str) {
                 None => return Ok(list),
@@ -231,14 +265,15 @@ impl McpClient {
                 Some(_) => return Err(self.broken("tools/list", "a cursor came twice")),
             }
         }
-        Err(self.broken("tools/list", &format!("it has more than {MAX_TOOL_PAGES} pages of tools")))
+        Err(too_large(McpLimit::ListPages))
     }
 
     async fn list_page(&self, cursor: Option<String>) -> Result<Value, McpError> {
         let param = PaginatedRequestParams::default().with_cursor(cursor);
         let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(param));
         let never = CancellationToken::new();
-        let result = self.request("tools/list", &request, Effects::ReadOnly, &never, &mut |_| ()).await?;
+        let effects = Effects::ReadOnly;
+        let result = self.request("tools/list", &request, effects, None, &never, &mut |_| ()).await?;
         self.value_of("tools/list", &result)
     }
 
@@ -254,7 +289,8 @@ impl McpClient {
     pub async fn call_tool(&self, name: &str, arguments: Value) -> Result<McpToolCallResult, McpError> {
         let never = CancellationToken::new();
         let effects = Effects::Once;
-        self.call(Call { name, arguments, effects, cancel: &never, on_progress: &mut |_| () }).await
+        let on_progress = &mut |_| ();
+        self.call(Call { name, arguments, effects, wanted: None, cancel: &never, on_progress }).await
     }
 
     pub(super) async fn call(&self, call: Call<'_>) -> Result<McpToolCallResult, McpError> {
@@ -270,9 +306,13 @@ impl McpClient {
         };
         let params = CallToolRequestParams::new(call.name.to_owned()).with_arguments(arguments);
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let result = self.request(&doing, &request, call.effects, call.cancel, call.on_progress).await?;
+        let Call { effects, wanted, cancel, on_progress, .. } = call;
+        let result = self.request(&doing, &request, effects, wanted, cancel, on_progress).await?;
         let value = self.value_of(&doing, &result)?;
-        McpToolCallResult::read(value).map_err(|why| self.broken(&doing, why))
+        McpToolCallResult::read(value).map_err(|why| match why {
+            Unreadable::Broken(why) => self.broken(&doing, why),
+            Unreadable::TooLarge(limit) => self.too_large(&doing, limit),
+        })
     }
 
     /// Sends any request and returns the result unchanged. The request is not repeated if the connection is lost during
@@ -284,7 +324,7 @@ impl McpClient {
     pub async fn send_request(&self, method: &str, params: Option<Value>) -> Result<Value, McpError> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let never = CancellationToken::new();
-        let result = self.request(method, &request, Effects::Once, &never, &mut |_| ()).await?;
+        let result = self.request(method, &request, Effects::Once, None, &never, &mut |_| ()).await?;
         self.value_of(method, &result)
     }
 
@@ -299,6 +339,43 @@ impl McpClient {
         }
     }
 
+    /// Returns the number of changes of its tools that the server has reported.
+    fn changes(&self) -> u64 {
+        *self.inner.handler.changes.borrow()
+    }
+
+    /// Lists the tools for [`admit`](Self::admit). Boxed, because the list is itself a request.
+    fn list_again(&self) -> Pin<Box<dyn Future<Output = Result<(), McpError>> + Send + '_>> {
+        Box::pin(async { self.list_tools().await.map(drop) })
+    }
+
+    /// Lists the tools again if they may have changed, and checks that the definition of this one may be called.
+    async fn admit(&self, wanted: Wanted<'_>, cancel: &CancellationToken) -> Result<(), McpError> {
+        let definitions = &self.inner.definitions;
+        if !definitions.is_current(self.changes()) {
+            let list = async {
+                let _listing = self.inner.listing.lock().await;
+                if definitions.is_current(self.changes()) {
+                    return Ok(());
+                }
+                self.list_again().await
+            };
+            let server = self.inner.spec.name.clone();
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => {
+                    return Err(McpError::Cancelled { server, doing: "tools/list".to_owned() });
+                }
+                listed = list => listed?,
+            }
+        }
+        definitions.admit(wanted).map_err(|Changed(change)| McpError::ToolChanged {
+            server: self.inner.spec.name.clone(),
+            tool: wanted.info.name.clone(),
+            change,
+        })
+    }
+
     /// Sends a request over a live connection. Repeats it after a failure only if the repetition cannot have another
     /// effect.
     async fn request(
@@ -306,6 +383,7 @@ impl McpClient {
         doing: &str,
         call: &ClientRequest,
         effects: Effects,
+        wanted: Option<Wanted<'_>>,
         cancel: &CancellationToken,
         on_progress: &mut (dyn FnMut(McpProgress) + Send),
     ) -> Result<ServerResult, McpError> {
@@ -323,6 +401,10 @@ impl McpClient {
                 }
                 connection = self.connection(doing) => connection?,
             };
+            // After a restart the server may have other tools, so this is checked for every connection.
+            if let Some(wanted) = wanted {
+                self.admit(wanted, cancel).await?;
+            }
             let request = Request {
                 server: &spec.name,
                 doing,
@@ -376,6 +458,15 @@ impl McpClient {
     fn serialization(&self, doing: &str, error: serde_json::Error) -> McpError {
         let (server, source) = (self.inner.spec.name.clone(), Arc::new(error));
         McpError::Serialization { server, doing: doing.to_owned(), source }
+    }
+
+    fn too_large(&self, doing: &str, limit: McpLimit) -> McpError {
+        McpError::TooLarge {
+            server: self.inner.spec.name.clone(),
+            doing: doing.to_owned(),
+            limit,
+            stderr: super::StderrTail::default(),
+        }
     }
 
     fn broken(&self, doing: &str, detail: &str) -> McpError {

@@ -10,10 +10,12 @@ use rmcp::service::{Peer, RunningService, ServiceError, serve_client};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::{StreamableHttpClient, StreamableHttpClientTransportConfig};
 
+use super::MAX_INSTRUCTIONS_BYTES;
 use super::error::{McpError, StderrTail};
 use super::event_stream::WithEventStream;
 use super::handler::Handler;
 use super::http;
+use super::limits::McpLimit;
 use super::ordered_progress::OrderedProgress;
 use super::pipe::Pipe;
 use super::process::Process;
@@ -49,10 +51,20 @@ pub(super) struct Connection {
 impl Connection {
     /// Starts the server if it is a child process, and initializes the connection.
     pub(super) async fn open(spec: &McpServer, handler: Handler) -> Result<Self, McpError> {
-        match &spec.transport {
+        let opened = match &spec.transport {
             McpTransport::Stdio(stdio) => Self::open_child(spec, stdio, handler).await,
             McpTransport::Http(http) => Self::open_http(spec, http, handler).await,
+        }?;
+        let instructions = opened.info().and_then(|info| info.instructions.as_ref().map(String::len));
+        if instructions.is_some_and(|bytes| bytes > MAX_INSTRUCTIONS_BYTES) {
+            return Err(McpError::TooLarge {
+                server: spec.name.clone(),
+                doing: GREETING.to_owned(),
+                limit: McpLimit::InstructionsBytes,
+                stderr: opened.stderr(),
+            });
         }
+        Ok(opened)
     }
 
     async fn open_child(

@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+use super::MAX_RESULT_BLOCKS;
+use super::limits::McpLimit;
+
 /// The result of a tool call, as the server returned it.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
@@ -73,6 +76,14 @@ pub enum McpResourceBody {
     Blob(String),
 }
 
+/// The reason why a result cannot be used.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    /// The rule of the protocol that it violates.
+    Broken(&'static str),
+    TooLarge(McpLimit),
+}
+
 impl McpToolCallResult {
     /// Returns the text blocks, joined by line feeds.
     #[must_use]
@@ -87,16 +98,20 @@ impl McpToolCallResult {
     /// Reads the result of `tools/call`.
     ///
     /// # Errors
-    /// Returns the rule of the protocol that the result violates.
-    pub(super) fn read(mut value: Value) -> Result<Self, &'static str> {
-        let Some(result) = value.as_object_mut() else { return Err("the result is not an object") };
+    /// Returns the rule of the protocol that the result violates, or the limit that it exceeds.
+    pub(super) fn read(mut value: Value) -> Result<Self, Unreadable> {
+        let broken = |why| Err(Unreadable::Broken(why));
+        let Some(result) = value.as_object_mut() else { return broken("the result is not an object") };
         if result.contains_key("inputRequests") || result.contains_key("task") {
-            return Err("the result is not one of a finished call");
+            return broken("the result is not one of a finished call");
         }
         let content = match result.remove("content") {
             None | Some(Value::Null) => Vec::new(),
+            Some(Value::Array(blocks)) if blocks.len() > MAX_RESULT_BLOCKS => {
+                return Err(Unreadable::TooLarge(McpLimit::ResultBlocks));
+            }
             Some(Value::Array(blocks)) => blocks.into_iter().map(McpContent::read).collect(),
-            Some(_) => return Err("`content` is not a list"),
+            Some(_) => return broken("`content` is not a list"),
         };
         Ok(Self {
             content,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use agent_core::ToolError;
 use serde_json::Value;
 
+use super::limits::McpLimit;
 use crate::sandbox::SandboxError;
 
 /// The end of a child's output that is not part of the protocol: its standard error, and lines of its standard output
@@ -77,6 +78,31 @@ pub enum McpError {
         detail: String,
         /// The end of its standard error.
         stderr: StderrTail,
+    },
+    /// The server sent more than a limit allows.
+    #[error("MCP limit: server `{server}` answered {doing} with more than {limit}, which is the limit{stderr}")]
+    TooLarge {
+        /// The name of the server.
+        server: String,
+        /// The operation that failed.
+        doing: String,
+        /// The limit that was exceeded.
+        limit: McpLimit,
+        /// The end of its standard error.
+        stderr: StderrTail,
+    },
+    /// The server changed the definition of the tool after it was first listed, and the change has not been approved. The
+    /// call was not sent. The next call of the tool asks for the approval.
+    #[error(
+        "MCP tool changed: server `{server}` has changed its tool `{tool}` after it was first listed ({change}), so it was not called; call it again to have the change approved"
+    )]
+    ToolChanged {
+        /// The name of the server.
+        server: String,
+        /// The server's name for the tool.
+        tool: String,
+        /// The parts of the definition that changed.
+        change: String,
     },
     /// The server answered with an error.
     #[error("MCP error {code}: server `{server}` refused {doing}: {message}")]
@@ -187,6 +213,8 @@ impl McpError {
         match self {
             Self::Transport { server, .. }
             | Self::Protocol { server, .. }
+            | Self::TooLarge { server, .. }
+            | Self::ToolChanged { server, .. }
             | Self::JsonRpc { server, .. }
             | Self::Serialization { server, .. }
             | Self::Io { server, .. }
@@ -206,6 +234,7 @@ impl McpError {
         match self {
             Self::Transport { stderr, .. }
             | Self::Protocol { stderr, .. }
+            | Self::TooLarge { stderr, .. }
             | Self::ConnectionClosed { stderr, .. }
             | Self::Timeout { stderr, .. } => stderr.as_str(),
             _ => "",

@@ -1,10 +1,11 @@
-//! An HTTP client that reports when the server can send its own messages.
+//! An HTTP client that reports when the server can send its own messages, and limits the values of a message.
 //!
 //! Over HTTP a server sends them on a stream that the client opens after the initialization. Many servers lose what
 //! they send before, including questions to the user, so no request is sent until the stream is open.
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::ClientJsonRpcMessage;
 use rmcp::transport::common::client_side_sse::BoxedSseResponse;
@@ -14,6 +15,8 @@ use rmcp::transport::streamable_http_client::{
 use tokio::sync::watch;
 
 use super::MAX_MESSAGE_BYTES;
+use super::limits::has_too_many_values;
+use super::pipe::too_many_values;
 
 /// Whether the stream was opened or refused.
 pub(super) type Opened = watch::Receiver<bool>;
@@ -52,7 +55,7 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
         custom_headers: Headers<HeaderName, HeaderValue>,
     ) -> Outcome<StreamableHttpPostResponse, C> {
         let (inner, limit) = (&self.inner, MAX_MESSAGE_BYTES);
-        inner
+        let response = inner
             .post_message_with_max_sse_event_size(
                 uri,
                 message,
@@ -61,7 +64,13 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
                 custom_headers,
                 limit,
             )
-            .await
+            .await?;
+        Ok(match response {
+            StreamableHttpPostResponse::Sse(stream, session) => {
+                StreamableHttpPostResponse::Sse(limited(stream), session)
+            }
+            other => other,
+        })
     }
 
     async fn delete_session(
@@ -94,6 +103,20 @@ impl<C: StreamableHttpClient + Sync> StreamableHttpClient for WithEventStream<C>
             )
             .await;
         self.opened.send_replace(true);
-        stream
+        stream.map(limited)
     }
+}
+
+/// Replaces events with too many values, which would take much memory to parse, by the response of an error.
+fn limited(stream: BoxedSseResponse) -> BoxedSseResponse {
+    let checked = stream.map(|event| {
+        event.map(|mut event| {
+            if let Some(data) = event.data.take_if(|data| has_too_many_values(data.as_bytes())) {
+                let replacement = too_many_values(data.as_bytes());
+                event.data = replacement.and_then(|message| serde_json::to_string(&message).ok());
+            }
+            event
+        })
+    });
+    checked.boxed()
 }

@@ -32,6 +32,8 @@ pub(super) fn config(
     let mut config = StreamableHttpClientTransportConfig::with_uri(url)
         .custom_headers(headers.into_iter().collect())
         .max_sse_event_size(MAX_MESSAGE_BYTES)
+        // A new session is a new connection, whose tools are checked before the next call.
+        .reinit_on_expired_session(false)
         .max_concurrent_requests(MAX_CONCURRENT_REQUESTS);
     config.retry_config = Arc::new(resume);
     config

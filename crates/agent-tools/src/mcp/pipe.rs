@@ -12,11 +12,13 @@ use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 
 use super::MAX_MESSAGE_BYTES;
+use super::limits::{McpLimit, has_too_many_values};
 use super::stderr::Tail;
 
 /// The error code that replaces an invalid response. No server sends it, because the codes of JSON-RPC are far above.
@@ -100,6 +102,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return None;
         }
+        if has_too_many_values(line) {
+            return too_many_values(line);
+        }
         let error = match serde_json::from_slice(line) {
             Ok(message) => return Some(message),
             Err(error) => error,
@@ -126,6 +131,24 @@ const EMPTY: &str = "Empty result";
 
 fn broken(id: NumberOrString, what: String) -> ServerJsonRpcMessage {
     JsonRpcMessage::error(ErrorData::new(BROKEN_ANSWER, what, None), Some(id))
+}
+
+/// Returns the response that replaces one above a limit.
+fn too_large(id: NumberOrString, limit: McpLimit) -> ServerJsonRpcMessage {
+    JsonRpcMessage::error(ErrorData::new(limit.code(), limit.to_string(), None), Some(id))
+}
+
+/// Returns the response that replaces a message with too many values, or `None` if it answers no request.
+pub(super) fn too_many_values(message: &[u8]) -> Option<ServerJsonRpcMessage> {
+    /// The members that identify a message. The others are not stored.
+    #[derive(Deserialize)]
+    struct Head {
+        id: Option<Value>,
+        method: Option<serde::de::IgnoredAny>,
+    }
+    let head: Head = serde_json::from_slice(message).ok()?;
+    let id = head.id.filter(|_| head.method.is_none())?;
+    Some(too_large(id_of(&id)?, McpLimit::MessageValues))
 }
 
 fn id_of(value: &Value) -> Option<NumberOrString> {
@@ -171,8 +194,7 @@ where
         loop {
             let message = match self.read_line().await {
                 Read::Whole => self.message(),
-                Read::TooLong => id_in_head(&self.line)
-                    .map(|id| broken(id, format!("the answer is longer than {MAX_MESSAGE_BYTES} bytes"))),
+                Read::TooLong => id_in_head(&self.line).map(|id| too_large(id, McpLimit::MessageBytes)),
                 Read::End => return None,
             };
             self.line.clear();

@@ -8,10 +8,13 @@ use std::sync::Arc;
 use rmcp::model::ErrorData;
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
-use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, InsufficientScopeError, StreamableHttpError,
+};
 
 use super::connection::GREETING;
 use super::error::{McpError, StderrTail};
+use super::limits::McpLimit;
 use super::pipe::BROKEN_ANSWER;
 use super::server::McpServer;
 use crate::secrets::Secrets;
@@ -94,6 +97,10 @@ fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, sec
         let (server, doing) = (server.to_owned(), doing.to_owned());
         return McpError::Protocol { server, doing, detail: secrets.redact(&error.message), stderr };
     }
+    if let Some(limit) = McpLimit::of_code(error.code) {
+        let (server, doing) = (server.to_owned(), doing.to_owned());
+        return McpError::TooLarge { server, doing, limit, stderr };
+    }
     McpError::JsonRpc {
         server: server.to_owned(),
         doing: doing.to_owned(),
@@ -122,6 +129,15 @@ fn transport(
         if let Some(scope) = current.downcast_ref::<InsufficientScopeError>() {
             let challenge = Some(secrets.redact(&scope.www_authenticate_header));
             return (Reach::Settled, McpError::Unauthorized { server, doing, challenge });
+        }
+        match current.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            Some(StreamableHttpError::ResponseBodyTooLarge { .. }) => {
+                let limit = McpLimit::MessageBytes;
+                return (Reach::Settled, McpError::TooLarge { server, doing, limit, stderr });
+            }
+            // The server rejects the request because it does not know the session.
+            Some(StreamableHttpError::SessionExpired) => reach = Reach::NotSent,
+            _ => {}
         }
         if current.downcast_ref::<reqwest::Error>().is_some_and(reqwest::Error::is_connect) {
             reach = Reach::NotSent;

@@ -80,15 +80,18 @@ pub struct HttpTransport {
 }
 
 /// Whether the annotations of a server about its tools are trusted.
+///
+/// The protocol calls annotations untrusted, because a server can send any: a tool that deletes files can claim to be
+/// read-only, and would then pass a policy that allows calls that change nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum AnnotationTrust {
-    /// `readOnlyHint` and `idempotentHint` determine the effects of a tool, and with them whether a call may be
-    /// repeated. This is the default.
+    /// Every call is [`Effects::Once`](agent_core::Effects::Once): it must not be repeated. This is the default.
     #[default]
-    Believed,
-    /// Every call counts as one that must not be repeated. Use it for servers that are not trusted.
     Ignored,
+    /// `readOnlyHint` and `idempotentHint` determine the effects of a tool, and with them whether a call may be
+    /// repeated and which policies allow it. Use it only for servers whose program you trust.
+    Believed,
 }
 
 impl McpServer {
@@ -281,7 +284,7 @@ impl McpServer {
         self
     }
 
-    /// Sets whether the annotations of the tools are trusted.
+    /// Sets whether the annotations of the tools are trusted. By default they are not.
     #[must_use]
     pub fn with_annotations(mut self, trust: AnnotationTrust) -> Self {
         self.annotations = trust;

@@ -222,8 +222,10 @@ fn header(name: &str, value: &str) -> Result<Placed, OpenApiError> {
 }
 
 fn basic(user: &str, password: &Secret, secrets: &mut Vec<Secret>) -> Result<Placed, OpenApiError> {
-    let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
-    secrets.extend([password.clone(), Secret::from(pair.as_str())]);
+    let whole = format!("{user}:{}", password.expose());
+    let pair = STANDARD.encode(&whole);
+    // The pair in Base64 contains a short password, which is not replaced by itself.
+    secrets.extend([password.clone(), Secret::from(whole), Secret::from(pair.as_str())]);
     header(AUTHORIZATION.as_str(), &format!("Basic {pair}"))
 }
 

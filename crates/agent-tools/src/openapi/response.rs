@@ -1,6 +1,6 @@
 //! Converts a response to the result for the model.
 
-use agent_core::{Content, ToolResult};
+use agent_core::{Content, TextEnd, ToolResult};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -48,13 +48,20 @@ pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) 
     let first = format!("{} {} → {}", answer.method, answer.url, answer.status);
     let mut picture = None;
     let mut is_cut = false;
+    // Texts are redacted before they are cut, because a part of a secret would not be found.
+    let header = |name: &HeaderName| {
+        let value = String::from_utf8_lossy(answer.headers.get(name)?.as_bytes());
+        Some(text::head(&secrets.redact(&value), MAX_TOLD_BYTES).to_owned())
+    };
+    let kind_shown = secrets.redact(kind);
     let body = match shape(answer, kind) {
-        Shape::Nothing => match answer.headers.get(LOCATION).and_then(|value| value.to_str().ok()) {
-            Some(location) => format!("[no body; location: {}]", text::head(location, MAX_TOLD_BYTES)),
+        Shape::Nothing => match header(&LOCATION) {
+            Some(location) => format!("[no body; location: {location}]"),
             None => "[no body]".to_owned(),
         },
         Shape::Text(whole) => {
-            let whole = secrets.redact(&whole);
+            let end = if matches!(answer.end, End::Whole) { TextEnd::Whole } else { TextEnd::Cut };
+            let whole = secrets.redact_until(&whole, end);
             let cut = cut(&whole, max_bytes);
             is_cut = cut.len() != whole.len() || matches!(answer.end, End::Bound);
             cut
@@ -64,7 +71,7 @@ pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) 
             format!("[{mime_type}, {} bytes]", answer.bytes.len())
         }
         Shape::Bytes => {
-            let kind = if kind.is_empty() { "of no known type" } else { text::head(kind, 200) };
+            let kind = if kind.is_empty() { "of no known type" } else { text::head(&kind_shown, 200) };
             let least = if matches!(answer.end, End::Whole) { "" } else { "at least " };
             format!("[{kind}, {least}{} bytes, which cannot be shown here]", answer.bytes.len())
         }
@@ -83,8 +90,7 @@ pub(super) fn tool_result(answer: &Answer, max_bytes: usize, secrets: &Secrets) 
     });
     if let Some(details) = details.as_object_mut() {
         for (key, name) in TOLD {
-            if let Some(value) = answer.headers.get(name).and_then(|value| value.to_str().ok()) {
-                let value = secrets.redact(text::head(value, MAX_TOLD_BYTES));
+            if let Some(value) = header(&name) {
                 details.insert(key.to_owned(), Value::String(value));
             }
         }

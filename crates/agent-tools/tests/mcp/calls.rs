@@ -179,7 +179,6 @@ async fn an_answer_that_breaks_the_rules_ends_its_call_at_once() {
     for (mode, says) in [
         ("raw_neither", "answered tools/call of `plain` wrongly: Empty result"),
         ("raw_wrong", "wrongly: "),
-        ("raw_endless_answer", "wrongly: the answer is longer than 16777216 bytes"),
     ] {
         let client = connect(child(mode)).await;
         let told = failure(call(&client, "plain", json!({"n": 1})).await);
@@ -298,7 +297,7 @@ async fn a_call_has_an_end_also_with_progress() {
 /// D26's effects for MCP: X6.
 #[tokio::test]
 async fn annotations_say_what_may_be_repeated_unless_they_are_not_believed() {
-    let client = connect(child("sdk")).await;
+    let client = connect(child("sdk").with_annotations(AnnotationTrust::Believed)).await;
     let effects = async |name: &str| tool(&client, name).await.effects(&json!({}));
     assert_eq!(effects("echo").await, Effects::ReadOnly);
     assert_eq!(effects("crash_once_setting").await, Effects::Idempotent);

@@ -27,3 +27,5 @@ mod process;
 mod questions;
 mod restart;
 mod sandbox;
+mod sizes;
+mod trust;

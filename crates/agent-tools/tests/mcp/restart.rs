@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agent_tools::mcp::{McpError, Restart};
+use agent_tools::mcp::{AnnotationTrust, McpError, Restart};
 use serde_json::json;
 
 use crate::support::{call, child, child_in, connect, failure, kill, now_ms, pids, runs, text, tool, until};
@@ -29,7 +29,8 @@ async fn a_killed_server_is_started_again_for_the_next_call() {
 #[tokio::test]
 async fn a_call_that_was_cut_off_is_repeated_only_where_that_is_harmless() {
     let folder = tempfile::tempdir().unwrap();
-    let client = connect(child_in(folder.path()).with_restart(quick())).await;
+    let trusted = child_in(folder.path()).with_annotations(AnnotationTrust::Believed);
+    let client = connect(trusted.with_restart(quick())).await;
     assert_eq!(text(call(&client, "crash_once_reading", json!({})).await), "this time it went well");
     assert_eq!(text(call(&client, "crash_once_setting", json!({})).await), "this time it went well");
     let told = failure(call(&client, "crash_once_writing", json!({})).await);

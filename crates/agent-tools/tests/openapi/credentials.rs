@@ -212,3 +212,134 @@ async fn a_server_that_is_gone_is_an_error_without_credentials() {
     let shown = format!("{error} {error:?}");
     assert!(shown.contains("POST http://127.0.0.1") && !shown.contains(TOKEN), "{shown}");
 }
+
+/// A key with characters that encoders treat differently.
+const HARD_KEY: &str = "k/ey+with=signs&mo re%41\"<\\>";
+
+/// How servers write a credential that they return.
+fn written(key: &str) -> Vec<String> {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+    let percent = |text: &str, all: bool| -> String {
+        let one = |b: u8| if !all && b.is_ascii_alphanumeric() { char::from(b).into() } else { format!("%{b:02X}") };
+        text.bytes().map(one).collect()
+    };
+    let once = percent(key, false);
+    vec![
+        key.to_owned(),
+        once.clone(),
+        once.to_ascii_lowercase().replace("%41", "%41"),
+        once.replace("%20", "+"),
+        percent(key, true),
+        percent(&once, false),
+        json!(key).to_string(),
+        json!(key).to_string().replace('/', "\\/"),
+        key.encode_utf16().map(|unit| format!("\\u{unit:04x}")).collect(),
+        key.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;").replace('>', "&gt;"),
+        key.bytes().map(|b| format!("{b:02x}")).collect(),
+        STANDARD.encode(key),
+        URL_SAFE_NO_PAD.encode(key),
+        STANDARD.encode(format!("user:{key}")),
+        STANDARD.encode(format!("me:{key}:more")),
+    ]
+}
+
+/// Whether a text contains the credential in an encoding, apart from the ends of a Base64 text.
+fn leaks(text: &str, key: &str) -> bool {
+    written(key).iter().any(|form| {
+        let middle = form.get(8..form.len() - 6).unwrap_or(form);
+        text.contains(form.as_str()) || text.contains(middle)
+    })
+}
+
+/// Attack 11.
+#[tokio::test]
+async fn no_encoding_of_a_credential_reaches_the_model() {
+    let away = Server::start().await;
+    for (n, form) in written(HARD_KEY).into_iter().enumerate() {
+        // A header is sent as a server can send it.
+        let header: String = form.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
+        let target = format!("{}/steal?api_key={header}", away.url());
+        let body = form.clone();
+        let server = Server::answering(move |request| match request.path.as_str() {
+            "/base/location" => (StatusCode::FOUND, [("location", target.clone())]).into_response(),
+            "/base/page" => {
+                let headers = [("link", target.clone()), ("retry-after", target.clone())];
+                (StatusCode::BAD_REQUEST, headers, format!("the key `{body}` is no good")).into_response()
+            }
+            _ => (StatusCode::OK, [("content-type", format!("image/x; k={}", target))], vec![0, 1]).into_response(),
+        })
+        .await;
+        let spec = json!({"openapi": "3.0.0", "paths": {
+            "/location": {"get": {"operationId": "location"}},
+            "/page": {"get": {"operationId": "page"}},
+            "/kind": {"get": {"operationId": "kind"}},
+        }});
+        let auth = OpenApiAuth::QueryKey { name: "key".to_owned(), value: HARD_KEY.into() };
+        let api = Api::with(server, &spec.to_string(), |config| config.with_auth(auth));
+        for operation in ["location", "page", "kind"] {
+            let result = api.call(operation, json!({})).await;
+            let shown = format!("{}\n{}", result.to_text(), result.details);
+            assert!(!leaks(&shown, HARD_KEY), "{n}, {operation}, {form}:\n{shown}");
+            assert!(shown.contains("****"), "{n}, {operation}, {form}:\n{shown}");
+        }
+    }
+    assert!(away.take().is_none(), "the credential is not sent to another origin");
+}
+
+/// Attack 11: the key stood percent-encoded in the tool's own first line.
+#[tokio::test]
+async fn a_followed_redirect_does_not_show_the_credential() {
+    let server = Server::answering(|request| match request.path.as_str() {
+        "/base/x" => {
+            let target = format!("/base/y?{}", request.query);
+            (StatusCode::TEMPORARY_REDIRECT, [("location", target)]).into_response()
+        }
+        _ => "here".into_response(),
+    })
+    .await;
+    let spec = one("/x", "get", json!({}));
+    let auth = OpenApiAuth::QueryKey { name: "key".to_owned(), value: HARD_KEY.into() };
+    let api = Api::with(server, &spec, |config| config.with_auth(auth));
+    let result = api.call("call", json!({})).await;
+    let shown = format!("{}\n{}", result.to_text(), result.details);
+    assert!(shown.contains("/base/y?key=****") && shown.contains("here"), "{shown}");
+    assert!(!leaks(&shown, HARD_KEY), "{shown}");
+}
+
+/// A header's value that was cut in the middle of a credential.
+#[tokio::test]
+async fn a_part_of_a_credential_at_the_end_of_a_cut_text_is_not_shown() {
+    let server = Server::answering(|_| {
+        let link = format!("{}{TOKEN}", "x".repeat(2 * 1024 - 10));
+        (StatusCode::OK, [("link", link)], "here").into_response()
+    })
+    .await;
+    let spec = one("/x", "get", json!({}));
+    let api = Api::with(server, &spec, |config| config.with_auth(OpenApiAuth::bearer(TOKEN)));
+    let result = api.call("call", json!({})).await;
+    assert!(!result.details.to_string().contains("a-very"), "{}", result.details);
+
+    // The same where the body ends at the limit of what is read.
+    let server = Server::answering(|_| {
+        format!("{}{TOKEN}", "x".repeat(agent_tools::openapi::MAX_READ_BYTES - 10)).into_response()
+    })
+    .await;
+    let api = Api::with(server, &spec, |config| config.with_auth(OpenApiAuth::bearer(TOKEN)));
+    let text = api.call("call", json!({})).await.to_text();
+    assert!(text.contains("the rest was not read") && !text.contains("a-very"), "{}", &text[text.len() - 200..]);
+}
+
+/// A header with a scheme contains the token, and a server can return the token alone.
+#[tokio::test]
+async fn the_token_of_a_header_with_a_scheme_is_a_credential_of_its_own() {
+    let server = Server::answering(|request| {
+        let header = request.header("authorization").unwrap();
+        header.trim_start_matches("Token ").to_owned().into_response()
+    })
+    .await;
+    let spec = one("/x", "get", json!({}));
+    let api = Api::with(server, &spec, |config| config.with_header("Authorization", format!("Token {TOKEN}")));
+    let text = api.call("call", json!({})).await.to_text();
+    assert!(text.ends_with("****"), "{text}");
+}

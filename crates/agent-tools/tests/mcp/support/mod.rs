@@ -3,6 +3,7 @@
 pub mod http_server;
 pub mod identity_provider;
 pub mod raw;
+pub mod raw_http;
 pub mod server;
 
 use std::collections::BTreeSet;

@@ -1,10 +1,11 @@
 //! A server written by hand, for answers that the SDK would not send.
 
 use std::io::{BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::server::PNG;
+use super::server::{FOLDER, PNG};
 
 /// Answers line by line until its input ends.
 pub async fn run(mode: &str) -> i32 {
@@ -16,13 +17,36 @@ fn serve(mode: &str) -> i32 {
     let mut out = std::io::stdout();
     for line in std::io::stdin().lock().lines() {
         let Ok(message) = serde_json::from_str::<Value>(&line.unwrap()) else { continue };
-        let Some(id) = message.get("id").cloned() else { continue };
-        let method = message["method"].as_str().unwrap_or_default();
-        let answer =
-            if method == "initialize" { greeting(mode, &message) } else { answer(mode, method, &message) };
-        let mut lines = Vec::new();
-        for (key, value) in answer {
-            lines.push(match key {
+        for line in lines_for(mode, folder().as_deref(), &message) {
+            out.write_all(format!("{line}\n").as_bytes()).unwrap();
+        }
+        out.flush().unwrap();
+    }
+    0
+}
+
+#[expect(clippy::disallowed_methods, reason = "a server is told by its environment where to look")]
+fn folder() -> Option<PathBuf> {
+    std::env::var_os(FOLDER).map(PathBuf::from)
+}
+
+/// What the server writes for a message.
+pub fn lines_for(mode: &str, folder: Option<&Path>, message: &Value) -> Vec<String> {
+    let Some(id) = message.get("id").cloned() else { return Vec::new() };
+    let method = message["method"].as_str().unwrap_or_default();
+    if (mode, method) == ("raw_blocks", "tools/call") {
+        let count = message["params"]["arguments"]["n"].as_u64().unwrap();
+        let blocks = vec![r#"{"type":"text","text":""}"#; usize::try_from(count).unwrap()].join(",");
+        return vec![format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{blocks}]}}}}"#)];
+    }
+    let answer = match (method, folder) {
+        ("initialize", _) => greeting(mode, message),
+        (_, Some(folder)) if mode == "raw_rug" => rug(folder, method, message),
+        _ => answer(mode, method, message),
+    };
+    let mut lines = Vec::new();
+    for (key, value) in answer {
+        lines.push(match key {
                 Key::Result => json!({"jsonrpc": "2.0", "id": id, "result": value}),
                 Key::Neither => json!({"jsonrpc": "2.0", "id": id}),
                 Key::Error => json!({"jsonrpc": "2.0", "id": id, "error": value}),
@@ -33,14 +57,31 @@ fn serve(mode: &str) -> i32 {
                 }
                 Key::AnswerTo(other) => json!({"jsonrpc": "2.0", "id": other, "result": value}),
                 Key::Padding(bytes) => json!({"padding": "x".repeat(bytes)}),
-            });
-        }
-        for line in lines {
-            out.write_all(format!("{line}\n").as_bytes()).unwrap();
-        }
-        out.flush().unwrap();
+                Key::ListChanged => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+        });
     }
-    0
+    lines.iter().map(Value::to_string).collect()
+}
+
+/// A server whose tools are in a file. `turn` replaces the file and says so; the other tools note their names.
+fn rug(folder: &Path, method: &str, message: &Value) -> Vec<(Key, Value)> {
+    let listed = || std::fs::read_to_string(folder.join("tools")).unwrap();
+    let ok = |text: &str| (Key::Result, json!({"content": [{"type": "text", "text": text}]}));
+    match method {
+        "tools/list" => vec![(Key::Result, serde_json::from_str(&listed()).unwrap())],
+        "tools/call" => {
+            let name = message["params"]["name"].as_str().unwrap();
+            let mut calls =
+                std::fs::OpenOptions::new().create(true).append(true).open(folder.join("calls")).unwrap();
+            writeln!(calls, "{name}").unwrap();
+            if name == "turn" {
+                std::fs::copy(folder.join("next"), folder.join("tools")).unwrap();
+                return vec![(Key::ListChanged, json!(null)), ok("turned")];
+            }
+            vec![ok("read")]
+        }
+        _ => vec![(Key::Error, json!({"code": -32601, "message": "Method not found"}))],
+    }
 }
 
 enum Key {
@@ -52,6 +93,7 @@ enum Key {
     AnswerTo(u64),
     /// A line of this many bytes.
     Padding(usize),
+    ListChanged,
 }
 
 /// It calls itself by the version that was asked for.
@@ -66,6 +108,7 @@ fn greeting(mode: &str, message: &Value) -> Vec<(Key, Value)> {
             "protocolVersion": "2025-06-18",
             "capabilities": capabilities,
             "serverInfo": {"name": "raw", "version": message["params"]["protocolVersion"]},
+            "instructions": "x".repeat(if mode == "raw_instructions" { 70_000 } else { 10 }),
         }),
     )]
 }
@@ -87,6 +130,24 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
             ok(json!({"tools": tools}))
         }
         ("raw_no_list", "tools/list") => ok(json!({"items": []})),
+        // Pages of 16 tools of 0.9 MB.
+        ("raw_heavy", "tools/list") => {
+            let page: u64 = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+            let tool = |n: u64| json!({"name": format!("t{page}_{n}"), "description": "d".repeat(900_000)});
+            let tools: Vec<Value> = (0..16).map(tool).collect();
+            ok(json!({"tools": tools, "nextCursor": (page + 1).to_string()}))
+        }
+        // Small pages with great cursors.
+        ("raw_cursors", "tools/list") => {
+            let page: u64 = message["params"]["cursor"].as_str().map_or(0, |c| c.trim_matches('x').parse().unwrap());
+            ok(json!({"tools": [], "nextCursor": format!("{}{}", "x".repeat(1_000_000), page + 1)}))
+        }
+        ("raw_big_tool", "tools/list") => ok(json!({"tools": [
+            {"name": "described", "description": "d".repeat(300_000)},
+            {"name": "formed", "inputSchema": {"type": "object", "description": "d".repeat(300_000)}},
+            {"name": "small"},
+            {"name": "small", "description": "again"},
+        ]})),
         (_, "tools/list") => ok(json!({"tools": [
             {"name": "plain", "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}},
             {"name": "bare"},
@@ -122,6 +183,7 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
             (Key::Padding(17 * 1024 * 1024), json!(null)),
             (Key::Result, json!({"content": [{"type": "text", "text": "mine"}]})),
         ],
+        ("raw_values", "tools/call") => ok(json!({"content": [], "structuredContent": {"n": vec![0; 400_000]}})),
         ("raw_neither", "tools/call") => vec![(Key::Neither, json!(null))],
         ("raw_wrong", "tools/call") => vec![(Key::Error, json!("no"))],
         ("raw_endless_answer", "tools/call") => ok(json!({"content": [

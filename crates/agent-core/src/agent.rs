@@ -146,7 +146,11 @@ pub(crate) struct Settings {
 impl Settings {
     /// Changes the configuration. An open run keeps the configuration with which it started.
     fn change(&mut self, change: impl FnOnce(&mut AgentLoopConfig)) {
-        change(Arc::make_mut(&mut self.config));
+        let config = Arc::make_mut(&mut self.config);
+        change(config);
+        if let Some(completed) = config.completed() {
+            *config = completed;
+        }
     }
 }
 

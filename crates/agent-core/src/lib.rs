@@ -128,7 +128,7 @@ pub use message::{
 };
 #[doc(inline)]
 pub use model::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ReasoningField,
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ModelFact, ReasoningField,
     Redactor, ResponseFormat, Secret, TextEnd, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]

@@ -26,7 +26,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use cache::{CacheConfig, CacheStrategy};
-pub use config::{AnthropicAuth, ModelConfig};
+pub use config::{AnthropicAuth, ModelConfig, ModelFact};
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};
 pub use prices::{CostConfig, CostTier};
 pub use protocol::{ApiProtocol, InvalidProtocolName, MAX_PROTOCOL_NAME, ProtocolName};

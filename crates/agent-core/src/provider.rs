@@ -70,6 +70,14 @@ pub trait StreamProvider: Send + Sync {
         self.provider_id().to_owned()
     }
 
+    /// Returns `model` with the facts that the provider knows about it, such as its context window, its output limit and
+    /// its prices; `None` (the default) if it knows none or `model` has them. A value that the caller has set does not
+    /// change. The agent calls it for each model that it is configured with.
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        let _ = model;
+        None
+    }
+
     /// Checks whether this model could be called: the protocol is known, a key is present, and the address is valid.
     /// Sends nothing.
     ///
@@ -105,6 +113,10 @@ impl<P: StreamProvider + ?Sized> StreamProvider for Arc<P> {
 
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         (**self).provider_id_for(model)
+    }
+
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        (**self).complete_model(model)
     }
 
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {

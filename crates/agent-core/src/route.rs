@@ -86,6 +86,7 @@ impl Route {
             model: self.model.id.clone(),
             api: Some(self.model.api),
             context_window: Some(self.model.context_window),
+            max_tokens: Some(self.model.max_tokens),
             on: self.on.clone(),
             max_retries: self.max_retries,
             prices: self.model.cost.clone(),
@@ -107,6 +108,9 @@ pub struct RouteSetup {
     /// The context window of the model, in tokens.
     #[serde(default)]
     pub context_window: Option<u32>,
+    /// The tokens that are reserved for a reply.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
     /// The failures of the previous route after which this route is called.
     pub on: BTreeSet<ErrorKind>,
     /// The maximum number of retries on this route; `None` for that of the run's retry configuration.

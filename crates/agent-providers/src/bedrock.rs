@@ -178,6 +178,10 @@ impl StreamProvider for BedrockProvider {
         self.transport.call(&protocol, request, sink, cancel).await
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        crate::catalogue::complete(model)
+    }
+
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         #[cfg(feature = "bedrock-config")]
         if let Some(chain) = &self.chain

@@ -22,6 +22,7 @@
 //! # Ok::<(), agent_providers::catalogue::CatalogueError>(())
 //! ```
 
+mod complete;
 mod facts;
 
 #[cfg(test)]
@@ -129,6 +130,13 @@ pub fn find(provider: &str, id: &str) -> Option<&'static ModelFacts> {
 #[must_use]
 pub fn models() -> &'static [ModelFacts] {
     Catalogue::builtin().models()
+}
+
+/// Returns `model` with the facts of its built-in entry that the caller has not set: settings that were not changed by a
+/// method and still have the default of the model's constructor. Returns `None` if nothing changes.
+#[must_use]
+pub fn complete(model: &ModelConfig) -> Option<ModelConfig> {
+    complete::completed(find(&model.provider, &model.id)?, model)
 }
 
 /// Returns a model with the settings of its built-in entry; see [`Catalogue::configure`].

@@ -39,6 +39,10 @@ macro_rules! http_provider {
                 self.transport.call(&self.protocol, request, sink, cancel).await
             }
 
+            fn complete_model(&self, model: &agent_core::ModelConfig) -> Option<agent_core::ModelConfig> {
+                $crate::catalogue::complete(model)
+            }
+
             fn check(&self, model: &agent_core::ModelConfig) -> Result<(), agent_core::ProviderError> {
                 $crate::protocol::Protocol::check(&self.protocol, model)
             }

@@ -201,6 +201,10 @@ impl StreamProvider for RateLimited {
         end
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        self.provider.complete_model(model)
+    }
+
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         self.provider.provider_id_for(model)
     }

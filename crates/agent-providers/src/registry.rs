@@ -174,6 +174,10 @@ impl StreamProvider for ProviderRegistry {
         }
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        self.providers.get(&model.api)?.complete_model(model)
+    }
+
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.provider(model)?.check(model)
     }

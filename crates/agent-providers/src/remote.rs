@@ -94,6 +94,10 @@ impl StreamProvider for RemoteProvider {
         end.map_err(|error| error.map_context(|c| c.message = self.remote.token.redact(&c.message)))
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        crate::catalogue::complete(model)
+    }
+
     /// Returns the id of the provider that the server calls, so that loop ids do not depend on the server.
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         model.api.provider_id().to_owned()

@@ -109,6 +109,10 @@ impl StreamProvider for MeteredProvider {
         self.inner.provider_id_for(model)
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        self.inner.complete_model(model)
+    }
+
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.inner.check(model)
     }

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[non_exhaustive]
 pub struct ContextConfig {
-    /// The maximum tokens of a request, including the system prompt; 100,000 by default.
+    /// The maximum tokens of a request, including the system prompt; 100,000 by default. For a model with a smaller
+    /// context window, the run lowers it: see [`for_window`](Self::for_window).
     pub max_context_tokens: u64,
     /// The share of it that is reserved for the system prompt and the tools, in tokens; 4,000 by default.
     pub system_prompt_tokens: u64,
@@ -41,6 +42,27 @@ impl ContextConfig {
     #[must_use]
     pub fn budget(&self) -> u64 {
         self.max_context_tokens.saturating_sub(self.system_prompt_tokens)
+    }
+
+    /// Returns the limits for a model with this context window that reserves `output` tokens for its reply: a request has
+    /// at most the rest of the window. At least half of the window remains for the request, and the share of the system
+    /// prompt is at most a quarter of the lowered limit. A window of 0 tokens is unknown and changes nothing.
+    ///
+    /// ```
+    /// use agent_core::ContextConfig;
+    /// let context = ContextConfig::default();
+    /// assert_eq!(context.for_window(32_768, 4_096).max_context_tokens, 28_672);
+    /// assert_eq!(context.for_window(1_000_000, 128_000).max_context_tokens, 100_000);
+    /// ```
+    #[must_use]
+    pub fn for_window(&self, window: u32, output: u32) -> Self {
+        let (window, output) = (u64::from(window), u64::from(output));
+        let room = window - output.min(window / 2);
+        if window == 0 || self.max_context_tokens <= room {
+            return self.clone();
+        }
+        let system_prompt_tokens = self.system_prompt_tokens.min(room / 4);
+        Self { max_context_tokens: room, system_prompt_tokens, ..self.clone() }
     }
 
     /// Sets the maximum tokens of a request.

@@ -130,6 +130,31 @@ impl AgentLoopConfig {
         segment
     }
 
+    /// Returns this configuration with the facts that the providers know about its models
+    /// ([`StreamProvider::complete_model`]); `None` if nothing is missing. An agent does this by itself, and so does a
+    /// [`Performer`](super::Performer).
+    #[must_use]
+    pub fn completed(&self) -> Option<Self> {
+        let own = self.services.provider.complete_model(&self.model);
+        let of_route = |route: &Route| {
+            let provider = route.provider.as_ref().unwrap_or(&self.services.provider);
+            provider.complete_model(&route.model)
+        };
+        if own.is_none() && !self.routes.iter().any(|route| of_route(route).is_some()) {
+            return None;
+        }
+        let mut completed = self.clone();
+        if let Some(model) = own {
+            completed.model = Arc::new(model);
+        }
+        for route in &mut completed.routes {
+            if let Some(model) = of_route(route) {
+                route.model = Arc::new(model);
+            }
+        }
+        Some(completed)
+    }
+
     /// Checks that the budget can count the cost of all configured models.
     pub(crate) fn check_budget(&self) -> Result<(), BudgetError> {
         let Some(budget) = &self.services.budget else { return Ok(()) };
@@ -295,6 +320,13 @@ pub(crate) fn run_setup(
     ids: LoopIds,
     continuation: Option<ContinuationKind>,
 ) -> RunSetup {
+    let completed = config.completed();
+    let config = completed.as_ref().unwrap_or(config);
+    let route = |route: &Route| {
+        let mut setup = route.setup();
+        setup.max_tokens = config.request.max_tokens.or(setup.max_tokens);
+        setup
+    };
     RunSetup {
         agent_id: ids.agent,
         session_id: ids.session,
@@ -314,7 +346,7 @@ pub(crate) fn run_setup(
             after_tool: !config.hooks.tool.after.is_empty(),
         },
         sequential_tools: tools.sequential().clone(),
-        routes: config.routes.iter().map(Route::setup).collect(),
+        routes: config.routes.iter().map(route).collect(),
         context_window: Some(config.model.context_window),
         budget: config
             .services

@@ -119,6 +119,7 @@ impl Performer {
         prefixes: Prefixes,
     ) -> Self {
         let cancel = aborted.child_token();
+        let config = config.completed().map_or(config, Arc::new);
         Self { config, tools, system_prompt, cancel, aborted, budget: None, prefixes, spans: None }
     }
 

@@ -75,10 +75,15 @@ impl LlmJudgeEvaluation {
 
     /// Returns the maximum tokens of the judge's input.
     fn content_budget(&self) -> u64 {
-        let config = &self.judge_config;
+        let config = self.judge_config.completed();
+        let config = config.as_ref().unwrap_or(&self.judge_config);
+        let window = config.model.context_window;
         let window = match &config.policy.context {
-            Some(context) => context.max_context_tokens,
-            None => u64::from(config.model.context_window),
+            Some(context) => {
+                let output = config.request.max_tokens.unwrap_or(config.model.max_tokens);
+                context.for_window(window, output).max_context_tokens
+            }
+            None => u64::from(window),
         };
         window.saturating_mul(CONTENT_PERCENT) / 100
     }

@@ -45,6 +45,32 @@ pub struct ModelConfig {
     pub region: Option<String>,
     /// The cloud project, for Vertex.
     pub project: Option<String>,
+    /// The facts that the caller has set by a method.
+    pub(super) set: SetFacts,
+}
+
+/// A group of facts about a model that a provider can know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ModelFact {
+    /// The context window and the output limit.
+    Limits,
+    /// The prices.
+    Cost,
+    /// Whether the model accepts images.
+    Images,
+    /// The form and the levels of thinking.
+    Thinking,
+}
+
+/// The groups of facts that the caller has set.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct SetFacts(u8);
+
+impl SetFacts {
+    fn add(&mut self, fact: ModelFact) {
+        self.0 |= 1 << fact as u8;
+    }
 }
 
 /// How requests to Anthropic are authenticated.
@@ -92,7 +118,15 @@ impl ModelConfig {
             anthropic_auth: AnthropicAuth::ApiKey,
             region: None,
             project: None,
+            set: SetFacts::default(),
         }
+    }
+
+    /// Returns whether the caller has set this fact by a method, such as [`with_limits`](Self::with_limits). A provider
+    /// does not replace such a fact; see [`StreamProvider::complete_model`](crate::StreamProvider::complete_model).
+    #[must_use]
+    pub fn sets(&self, fact: ModelFact) -> bool {
+        self.set.0 & (1 << fact as u8) != 0
     }
 
     /// Creates a model of a protocol of the application, for example `toy`, with default limits and no prices. A provider
@@ -262,6 +296,7 @@ impl ModelConfig {
     pub fn with_limits(mut self, context_window: u32, max_tokens: u32) -> Self {
         self.context_window = context_window;
         self.max_tokens = max_tokens;
+        self.set.add(ModelFact::Limits);
         self
     }
 
@@ -269,6 +304,7 @@ impl ModelConfig {
     #[must_use]
     pub fn with_cost(mut self, cost: CostConfig) -> Self {
         self.cost = cost;
+        self.set.add(ModelFact::Cost);
         self
     }
 
@@ -278,6 +314,7 @@ impl ModelConfig {
     pub fn with_thinking_form(mut self, form: ThinkingForm, levels: impl Into<Vec<ThinkingLevel>>) -> Self {
         self.thinking = form;
         self.thinking_levels = levels.into();
+        self.set.add(ModelFact::Thinking);
         self
     }
 
@@ -285,6 +322,7 @@ impl ModelConfig {
     #[must_use]
     pub fn with_images(mut self, images: bool) -> Self {
         self.images = images;
+        self.set.add(ModelFact::Images);
         self
     }
 

@@ -133,7 +133,7 @@ impl Run {
         self.turn.compacted = true;
         self.turn.attempt += 1;
         let shorter = self.history.tokens().saturating_mul(OVERFLOW_SHARE_PERCENT) / 100;
-        let budget = self.setup.policy.context.as_ref().map_or(shorter, |c| c.budget().min(shorter));
+        let budget = self.context_limits().map_or(shorter, |limits| limits.budget().min(shorter));
         self.start_compaction(CompactionTask { reason: CompactionReason::Overflow, budget }, out);
     }
 
@@ -286,9 +286,10 @@ impl Run {
         self.turn.route = next;
         self.turn.attempt += 1;
         self.turn.retries = 0;
-        // The other model has its own window, so an overflow may be answered by compaction again.
+        // The other model has its own window, so the conversation may have to be compacted again.
         self.turn.overflow = None;
-        budget::await_call(self, None);
+        self.turn.compacted = false;
+        self.prepare_call(out);
     }
 
     /// Returns the route that is called; `None` for the run's own model.

@@ -1,6 +1,7 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
 use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Refusal, Run, Turn, budget};
+use crate::context::ContextConfig;
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{ContinuationKind, TurnTrigger};
@@ -114,11 +115,21 @@ impl Run {
 
     /// Returns the goal of a compaction if the context exceeds its budget.
     fn over_budget(&self) -> Option<CompactionTask> {
-        let config = self.setup.policy.context.as_ref()?;
-        self.context.is_over_budget(&self.history, config).then(|| CompactionTask {
+        let config = self.context_limits()?;
+        self.context.is_over_budget(&self.history, &config).then(|| CompactionTask {
             reason: CompactionReason::Budget,
-            budget: self.context.compaction_budget(&self.history, config),
+            budget: self.context.compaction_budget(&self.history, &config),
         })
+    }
+
+    /// Returns the limits of the context for the model that is called; `None` if compaction is switched off.
+    pub(super) fn context_limits(&self) -> Option<ContextConfig> {
+        let config = self.setup.policy.context.as_ref()?;
+        let (window, output) = match self.route() {
+            Some(route) => (route.context_window, route.max_tokens),
+            None => (self.setup.context_window, self.setup.config.max_tokens),
+        };
+        Some(config.for_window(window.unwrap_or_default(), output.unwrap_or_default()))
     }
 
     pub(super) fn start_compaction(&mut self, task: CompactionTask, out: &mut Vec<AgentEvent>) {

@@ -87,6 +87,16 @@ impl ModelFacts {
         model
     }
 
+    /// Returns whether `model` has all these facts.
+    pub(super) fn are_of(&self, model: &ModelConfig) -> bool {
+        model.context_window == self.context_window
+            && model.max_tokens == self.max_tokens
+            && model.images == self.images
+            && model.thinking == self.thinking
+            && model.thinking_levels == self.thinking_levels
+            && model.cost == self.cost
+    }
+
     /// Returns a configuration of this model without key and address.
     #[must_use]
     pub fn to_model(&self) -> ModelConfig {

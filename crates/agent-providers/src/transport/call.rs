@@ -1,6 +1,6 @@
 //! Performs one call: encodes the request, sends it once, detects the kind of response and decodes it.
 
-use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_core::{
@@ -259,10 +259,11 @@ async fn frames(
     mut body: Body<'_>,
     sink: &mut EventSink<'_>,
 ) -> Result<Completion, ProviderError> {
-    let has_content = Cell::new(false);
+    // Atomic only because a sink must be `Send`.
+    let has_content = AtomicBool::new(false);
     let sink: &mut EventSink<'_> = &mut |event: StreamEvent<'_>| {
         if is_content(&event) {
-            has_content.set(true);
+            has_content.store(true, Ordering::Relaxed);
         }
         sink(event);
     };
@@ -289,7 +290,7 @@ async fn frames(
             Next::Piece(piece) => {
                 let flow = framer.feed(&piece, decoder, sink)?;
                 drop(piece);
-                if has_content.take() {
+                if has_content.swap(false, Ordering::Relaxed) {
                     body.had_content();
                 }
                 if flow == Flow::Done {

@@ -85,6 +85,10 @@ impl StreamProvider for RecordingProvider {
         id
     }
 
+    fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
+        self.inner.complete_model(model)
+    }
+
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.inner.check(model)
     }

@@ -73,6 +73,9 @@ pub enum HistoryError {
         /// The ids of the results.
         results: Vec<String>,
     },
+    /// A message contains a JSON value that is nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
+    #[error("a JSON value of the message is nested deeper than 64 levels; flatten it or store it as text")]
+    TooDeep,
     /// A result was given to a call that the conversation does not have.
     #[error("the conversation has no call {0:?}; History::deferred lists the calls that wait for a result")]
     UnknownCall(ToolCallId),
@@ -156,6 +159,9 @@ impl History {
     /// Returns whether a message can enter alone, apart from what it says about deferred calls, which depends on the
     /// history.
     pub(crate) fn check_standalone(entry: &Entry) -> Result<(), HistoryError> {
+        if entry.message().is_too_deep() {
+            return Err(HistoryError::TooDeep);
+        }
         match entry.message().as_llm() {
             Some(Message::Assistant(reply)) => {
                 if reply.is_failed() {

@@ -65,6 +65,7 @@ mod tagged;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;
+mod value_depth;
 mod wire;
 
 #[doc(inline)]
@@ -151,6 +152,7 @@ pub use run::{LoopPolicy, QueueKind, QueueMode, SteeringPolicy, ToolChange, Tool
 pub use shared::Shared;
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
+pub use value_depth::MAX_VALUE_DEPTH;
 #[doc(inline)]
 pub use tool::validate::{
     ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator,

@@ -115,7 +115,7 @@ const LONGEST: Duration = Duration::from_secs(9);
 fn providers(url: &str, transport: impl Fn() -> Transport) -> Vec<(Arc<dyn StreamProvider>, ModelConfig)> {
     let chat = ModelConfig::local(url, "m", "");
     let mut claude = ModelConfig::anthropic("claude-sonnet-4-6", "Claude", "key-0123456789");
-    claude.base_url = url.to_owned();
+    claude.base_url = Some(url.to_owned());
     vec![
         (Arc::new(OpenAiChatProvider::with_transport(transport())), chat.clone()),
         (Arc::new(AnthropicProvider::with_transport(transport())), claude),

@@ -1,6 +1,7 @@
 //! The configuration, the services and the context of a loop.
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use super::LoopError;
@@ -135,10 +136,13 @@ impl AgentLoopConfig {
     /// [`Performer`](super::Performer).
     #[must_use]
     pub fn completed(&self) -> Option<Self> {
-        let own = self.services.provider.complete_model(&self.model);
+        // A provider that panics knows nothing about the model; the panic of its call ends the run.
+        let complete = |provider: &Arc<dyn StreamProvider>, model: &ModelConfig| {
+            catch_unwind(AssertUnwindSafe(|| provider.complete_model(model))).ok().flatten()
+        };
+        let own = complete(&self.services.provider, &self.model);
         let of_route = |route: &Route| {
-            let provider = route.provider.as_ref().unwrap_or(&self.services.provider);
-            provider.complete_model(&route.model)
+            complete(route.provider.as_ref().unwrap_or(&self.services.provider), &route.model)
         };
         if own.is_none() && !self.routes.iter().any(|route| of_route(route).is_some()) {
             return None;

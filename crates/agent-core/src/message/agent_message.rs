@@ -6,8 +6,9 @@ mod written;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{AssistantMessage, Message};
+use super::{AssistantMessage, Content, Message};
 use crate::identity::{Timestamp, TurnId};
+use crate::value_depth;
 
 /// A message in an agent's history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,6 +77,22 @@ impl LlmMessage {
 }
 
 impl AgentMessage {
+    /// Returns whether the message contains a value that is nested deeper than
+    /// [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
+    pub(crate) fn is_too_deep(&self) -> bool {
+        let in_content = |content: &[Content]| content.iter().any(Content::is_too_deep);
+        match self {
+            Self::Extension(note) => value_depth::is_too_deep(&note.data),
+            Self::Llm(message) => match &message.message {
+                Message::User(message) => in_content(&message.content),
+                Message::Assistant(message) => in_content(&message.content),
+                Message::ToolResult(message) => {
+                    value_depth::is_too_deep(&message.details) || in_content(&message.content)
+                }
+            },
+        }
+    }
+
     /// Creates a user message with one text block.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {

@@ -7,8 +7,13 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
+use crate::value_depth;
+
 /// The maximum number of bytes of arguments that an error message quotes.
 pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
+
+/// The error of arguments that are nested too deeply.
+const TOO_DEEP: &str = "the value is nested deeper than 64 levels";
 
 /// The arguments of a tool call.
 ///
@@ -56,10 +61,12 @@ impl ToolArguments {
     /// Returns the parsed value.
     ///
     /// # Errors
-    /// Returns a description of the syntax error and its position if the text is not JSON.
+    /// Returns a description of the syntax error and its position if the text is not JSON, or an error if the value is
+    /// nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
-            serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())
+            let value = serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())?;
+            if value_depth::is_too_deep(&value) { Err(TOO_DEEP.into()) } else { Ok(value) }
         });
         parsed.as_ref().map_err(ToString::to_string)
     }
@@ -79,6 +86,10 @@ impl Default for ToolArguments {
 
 impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
+        if value_depth::is_too_deep(&value) {
+            value_depth::dismantle(value);
+            return Self { inner: Arc::new(Inner { text: "".into(), value: OnceLock::from(Err(TOO_DEEP.into())) }) };
+        }
         let text = value.to_string().into_boxed_str();
         Self { inner: Arc::new(Inner { text, value: OnceLock::from(Ok(value)) }) }
     }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::ToolArguments;
 use crate::identity::{ToolCallId, ToolName};
 use crate::tagged::{self, Tagged};
+use crate::value_depth;
 
 /// One content block of a message.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -149,6 +150,21 @@ impl<'de> Deserialize<'de> for ToolCall {
 }
 
 impl Content {
+    /// Returns whether the block is an opaque one that is nested deeper than
+    /// [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
+    pub(crate) fn is_too_deep(&self) -> bool {
+        matches!(self, Self::Opaque(block) if value_depth::is_too_deep(&block.data))
+    }
+
+    /// Replaces an opaque block that is nested too deeply by a note.
+    pub(crate) fn limit_depth(&mut self) {
+        if self.is_too_deep()
+            && let Self::Opaque(deep) = std::mem::replace(self, Self::text(value_depth::OMITTED))
+        {
+            value_depth::dismantle(deep.data);
+        }
+    }
+
     /// Creates a text block without a signature.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::{AgentMessage, Content, ImageContent, Message};
+use crate::value_depth;
 
 /// Counts tokens. An implementation provides [`count_text`](Self::count_text); the other methods have defaults.
 pub trait TokenCounter: Send + Sync + fmt::Debug {
@@ -22,7 +23,7 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
                     + self.count_text(call.arguments.json_text())
                     + TOOL_CALL_OVERHEAD
             }
-            Content::Opaque(block) => self.count_text(&block.data.to_string()),
+            Content::Opaque(block) => self.count_text(&value_depth::text(&block.data)),
         }
     }
 
@@ -30,7 +31,7 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
     fn count_message(&self, message: &AgentMessage) -> u64 {
         let blocks = |content: &[Content]| content.iter().map(|c| self.count_content(c)).sum::<u64>();
         match message {
-            AgentMessage::Extension(note) => self.count_text(&note.data.to_string()) + MESSAGE_OVERHEAD,
+            AgentMessage::Extension(note) => self.count_text(&value_depth::text(&note.data)) + MESSAGE_OVERHEAD,
             AgentMessage::Llm(m) => match &m.message {
                 Message::User(m) => blocks(&m.content) + MESSAGE_OVERHEAD,
                 Message::Assistant(m) => blocks(&m.content) + MESSAGE_OVERHEAD,

@@ -16,6 +16,7 @@ use crate::identity::ToolCallId;
 use crate::message::{
     AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
 };
+use crate::value_depth;
 
 /// The initial capacity of the buffers, in bytes and entries, which avoids copies for a short reply.
 const TEXT_CAPACITY: usize = 128;
@@ -52,6 +53,8 @@ struct Log {
     text: String,
     entries: Vec<Entry>,
     values: Vec<Value>,
+    /// The approximate size of the values.
+    value_bytes: usize,
     /// The place of each block in the order of their first events.
     places: BTreeMap<BlockIndex, u32>,
     /// The block of the last entry, and its place.
@@ -165,8 +168,7 @@ impl ReplyLog {
             StreamEvent::ToolCallDelta { index, delta } => log.add(Kind::CallArguments, index, delta)?,
             StreamEvent::ToolCallSignature { index, delta } => log.add(Kind::CallSignature, index, delta)?,
             StreamEvent::Opaque { index, kind, data } => {
-                log.add(Kind::Opaque, index, kind)?;
-                log.values.push(data.clone());
+                log.add_value(index, kind, data)?;
             }
             StreamEvent::BlockEnd { index } => log.add(Kind::End, index, "")?,
             StreamEvent::Usage(usage) => log.usage = usage,
@@ -310,9 +312,29 @@ impl Log {
         added
     }
 
+    /// Adds an opaque block. Its value is measured before it is copied, because a copy recurses.
+    fn add_value(&mut self, index: u32, kind: &str, data: &Value) -> Result<(), ReplyLimit> {
+        self.exceeded.map_or(Ok(()), Err)?;
+        let bytes = value_depth::size(data).ok_or(ReplyLimit::Depth);
+        let added = bytes.and_then(|bytes| {
+            let bytes = self.value_bytes.saturating_add(bytes);
+            if bytes > MAX_REPLY_BYTES { Err(ReplyLimit::Bytes) } else { Ok(bytes) }
+        });
+        match added {
+            Ok(bytes) => self.value_bytes = bytes,
+            Err(limit) => {
+                self.exceeded = Some(limit);
+                return Err(limit);
+            }
+        }
+        self.add(Kind::Opaque, index, kind)?;
+        self.values.push(data.clone());
+        Ok(())
+    }
+
     fn try_add(&mut self, kind: Kind, index: u32, text: &str) -> Result<(), ReplyLimit> {
         self.exceeded.map_or(Ok(()), Err)?;
-        if text.len() > MAX_REPLY_BYTES.saturating_sub(self.text.len()) {
+        if text.len() > MAX_REPLY_BYTES.saturating_sub(self.text.len() + self.value_bytes) {
             return Err(ReplyLimit::Bytes);
         }
         let place = match self.last.filter(|(last, _)| *last == index) {

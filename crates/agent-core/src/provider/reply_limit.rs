@@ -2,8 +2,10 @@
 
 use super::error::{ErrorContext, ErrorKind, ProviderError};
 use crate::model::ModelConfig;
+use crate::value_depth::MAX_VALUE_DEPTH;
 
-/// Maximum size of one reply in bytes: its text, thinking, signatures and tool arguments together. A larger reply fails
+/// Maximum size of one reply in bytes: its text, thinking, signatures, tool arguments and opaque
+/// blocks together. A larger reply fails
 /// with [`ErrorKind::Other`].
 pub const MAX_REPLY_BYTES: usize = 64 << 20;
 
@@ -26,6 +28,8 @@ pub enum ReplyLimit {
     Blocks,
     /// The reply has more tool calls than [`MAX_REPLY_CALLS`].
     Calls,
+    /// A value of the reply is nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
+    Depth,
 }
 
 impl ReplyLimit {
@@ -48,6 +52,10 @@ impl ReplyLimit {
             Self::Calls => (
                 format!("the reply has more than {MAX_REPLY_CALLS} tool calls"),
                 "instruct the model to call fewer tools at once, or check the server behind the address",
+            ),
+            Self::Depth => (
+                format!("a value of the reply is nested deeper than {MAX_VALUE_DEPTH} levels"),
+                "check the provider, or the server behind the address",
             ),
         };
         ErrorContext::new(message).with_advice(advice)

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::validate::ArgumentErrors;
 use crate::identity::{DeferredHandle, LoopId};
 use crate::message::{Content, Usage};
+use crate::value_depth;
 
 /// The result of a tool call: content for the model, and structured details for programs.
 ///
@@ -107,6 +108,14 @@ impl ToolResult {
             return Ok(Self::content(vec![block]));
         }
         Ok(Self::from(serde_json::to_value(output)?))
+    }
+
+    /// Replaces values that are nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH) by a note. The tool may have
+    /// taken effect, so its other content remains.
+    pub(crate) fn limited(mut self) -> Self {
+        value_depth::limit(&mut self.details);
+        self.content.iter_mut().for_each(Content::limit_depth);
+        self
     }
 
     /// Sets the details for programs.

@@ -157,7 +157,7 @@ impl ToolCalls {
                 let event = AgentEvent::ProgressMessage { loop_id, tool_call_id, tool_name, text };
                 return Some(CallProgress::Update(event));
             }
-            ToolSignal::Update(partial) => partial,
+            ToolSignal::Update(partial) => partial.limited(),
         };
         let info = ToolUpdateInfo { loop_id: loop_id.clone(), call, partial };
         for hook in &self.config.hooks.tool.before_update {
@@ -214,7 +214,7 @@ pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span
     let duration_ms = services.environment.monotonic_ms().saturating_sub(begun);
     updates.close();
     let result = match executed {
-        Executed::Ended(result) => result.unwrap_or_else(ToolResult::from),
+        Executed::Ended(result) => result.unwrap_or_else(ToolResult::from).limited(),
         Executed::Suspended(mut child) => {
             let spent = budget.map(|account| account.spent().without_time());
             child.spent = spent.filter(|spent| !spent.is_zero()).map(Box::new);

@@ -194,6 +194,8 @@ impl Performer {
                     let text = format!("after_tool_execution failed: {error}");
                     ToolChange { is_error: Some(true), ..ToolChange::content(vec![Content::text(text)]) }
                 });
+            // A change that is nested too deeply would overflow the stack when it is copied.
+            let next = next.limited();
             next.clone().apply_to(&mut end.result);
             end.is_error = end.result.is_error;
             change = change.then(next);

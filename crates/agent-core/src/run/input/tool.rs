@@ -7,6 +7,7 @@ use crate::budget::{BudgetRefusal, Spending};
 use crate::event::ToolSnapshot;
 use crate::message::Content;
 use crate::tool::ToolResult;
+use crate::value_depth;
 
 /// The decision about a tool call before it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -156,6 +157,13 @@ impl ToolChange {
     #[must_use]
     pub fn none() -> Self {
         Self::default()
+    }
+
+    /// Replaces values that are nested too deeply by a note.
+    pub(crate) fn limited(mut self) -> Self {
+        self.details.iter_mut().for_each(value_depth::limit);
+        self.content.iter_mut().flatten().for_each(Content::limit_depth);
+        self
     }
 
     /// Creates a change that replaces the content.

@@ -6,13 +6,19 @@
 //!
 //! | | [`Sandbox::none`] | [`Sandbox::landlock`] | [`Sandbox::bwrap`] |
 //! |---|---|---|---|
-//! | needs | nothing | Linux 6.2 with Landlock | Linux, the program `bwrap`, user namespaces |
-//! | reads outside of the roots | yes | refused; names and sizes can be seen | not there |
-//! | writes outside of the roots | yes | refused | refused or not there |
-//! | TCP with [`Network::NoTcp`] | | refused (Linux 6.7) | no network at all |
-//! | [`Network::Off`]: UDP and all else too | | an error: not supported | no network at all |
-//! | other processes | seen, may be signalled | seen, not read; not signalled since Linux 6.12 | not there |
+//! | needs | nothing | Linux 6.2 with Landlock and seccomp | Linux, the program `bwrap`, user namespaces, seccomp |
+//! | reads outside of the roots | pass | refused; names, sizes and owners can be seen | refused |
+//! | writes outside of the roots | pass | refused | refused |
+//! | changes of modes, owners, times and attributes outside | pass | **pass** | refused |
+//! | [`Network::NoTcp`] | | refuses TCP, not UDP | own network |
+//! | [`Network::Off`] | | refuses all sockets except connected pairs | own network |
+//! | [`Network::Open`] | | TCP, UDP, ICMP, and no other family | TCP, UDP, ICMP, and no other family |
+//! | other processes | seen, may be signalled and changed | seen; neither read nor changed; not signalled since Linux 6.12 | not there |
+//! | keyring, `io_uring`, eBPF, namespaces, mounts, i386 and x32 calls | pass | refused | refused |
 //! | programs with more rights (`sudo`) | run | without more rights | without more rights |
+//!
+//! Landlock and bubblewrap are completed by a filter of system calls (seccomp). The complete table, of which a test attempts every
+//! cell, is in [docs/tools/bash.md](https://github.com/looptree/looptree/blob/main/docs/tools/bash.md#sandboxes).
 //!
 //! ```
 //! use agent_tools::sandbox::{Network, Sandbox, SandboxRules};
@@ -36,6 +42,8 @@ mod launch;
 #[cfg(target_os = "linux")]
 mod plan;
 mod rules;
+#[cfg(target_os = "linux")]
+mod seccomp;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -69,7 +77,7 @@ pub enum SandboxKind {
     /// No sandbox: a child has all permissions of this process. This is the default.
     #[default]
     None,
-    /// Landlock, a part of the Linux kernel: rules for files and TCP that a child cannot remove.
+    /// Landlock, a part of the Linux kernel, with a filter of system calls: rules that a child cannot remove.
     Landlock,
     /// Bubblewrap: namespaces that contain only the roots.
     Bwrap,
@@ -100,8 +108,8 @@ impl Sandbox {
         Self::default()
     }
 
-    /// Creates a Landlock sandbox. It needs no installed program. It restricts TCP and no other protocol, so starting a
-    /// child with [`Network::Off`] fails.
+    /// Creates a Landlock sandbox. It needs no installed program. It does not restrict changes of modes, owners, times and
+    /// extended attributes of files that the user owns.
     #[must_use]
     pub fn landlock(rules: SandboxRules) -> Self {
         Self { kind: SandboxKind::Landlock, rules: Arc::new(rules), ..Self::default() }
@@ -123,9 +131,6 @@ impl Sandbox {
     }
 
     /// Returns the strongest sandbox that can enforce these rules on this machine: bubblewrap, otherwise Landlock.
-    ///
-    /// Landlock cannot switch the network off. On a machine without bubblewrap, rules with [`Network::Off`], the default,
-    /// therefore fail, and rules with [`Network::NoTcp`] work.
     ///
     /// # Errors
     /// Returns [`SandboxError::NoneWorks`] with both reasons if neither is available. Never returns [`Sandbox::none`].

@@ -162,7 +162,7 @@ async fn tcp_is_refused_and_udp_is_as_the_page_says() {
         let command = format!("echo x > /dev/udp/127.0.0.1/{}", udp.local_addr().unwrap().port());
         shown(&tool, &command).await;
         let arrived = udp.recv(&mut [0; 8]).is_ok();
-        // Landlock has no rule for UDP; the day it has one, this says so.
+        // `NoTcp` allows UDP; only the network namespace of bubblewrap refuses it.
         assert_eq!(arrived, sandbox.kind() == SandboxKind::Landlock, "{}", sandbox.kind());
     }
 }
@@ -278,7 +278,6 @@ async fn a_command_is_not_run_when_its_sandbox_cannot_be_had() {
     for sandbox in [
         Sandbox::bwrap(SandboxRules::for_workspace(&folder.workspace)).with_program("/no/such/bwrap"),
         Sandbox::bwrap(SandboxRules::for_workspace(&folder.workspace)).with_program("/bin/false"),
-        Sandbox::landlock(SandboxRules::for_workspace(&folder.workspace).with_network(Network::Off)),
         Sandbox::landlock(SandboxRules::new().with_network(Network::NoTcp)),
         Sandbox::landlock(no_tcp(SandboxRules::for_workspace(&folder.workspace)).with_read_root("/no/such")),
     ] {
@@ -302,8 +301,16 @@ async fn the_model_is_told_that_there_is_a_sandbox() {
 #[tokio::test]
 async fn the_best_sandbox_keeps_the_rules_or_is_an_error() {
     match Sandbox::best(SandboxRules::new()).await {
-        // Only bubblewrap holds a network that is off.
-        Ok(sandbox) => assert_eq!(sandbox.kind(), SandboxKind::Bwrap),
+        Ok(sandbox) => {
+            assert_ne!(sandbox.kind(), SandboxKind::None);
+            let folder = folder();
+            let sandbox = same_kind(sandbox.kind(), SandboxRules::for_workspace(&folder.workspace));
+            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+            udp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
+            let command = format!("echo x > /dev/udp/127.0.0.1/{}", udp.local_addr().unwrap().port());
+            shown(&bash(&folder, &sandbox), &command).await;
+            udp.recv(&mut [0; 8]).unwrap_err();
+        }
         Err(error) => assert!(error.to_string().starts_with("no sandbox works here: "), "{error}"),
     }
 }

@@ -1,6 +1,7 @@
 //! The command line of bubblewrap.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 
 use super::plan::{Grant, Plan};
@@ -25,8 +26,8 @@ enum Mount<'a> {
 /// Returns the arguments that precede the program and its own arguments.
 ///
 /// A child has its own user, process, host name and IPC namespaces, no capabilities and no terminal, and ends with the
-/// thread that started it.
-pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
+/// thread that started it. Bubblewrap reads the filter of system calls from the descriptor `filter` and closes it.
+pub(super) fn arguments(plan: &Plan, filter: RawFd) -> Vec<OsString> {
     let mut args: Vec<OsString> = [
         "--unshare-user",
         "--unshare-ipc",
@@ -40,6 +41,7 @@ pub(super) fn arguments(plan: &Plan) -> Vec<OsString> {
     ]
     .map(OsString::from)
     .into();
+    args.extend(["--seccomp".into(), filter.to_string().into()]);
     match plan.network {
         Network::Open => {}
         Network::NoTcp | Network::Off => args.push("--unshare-net".into()),

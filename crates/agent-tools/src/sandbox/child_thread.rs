@@ -6,6 +6,7 @@
 //! the child's temporary folder after its end, so that no async worker is blocked.
 
 use std::io;
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::launch::{Launch, StartError, Started};
 use super::plan::{Grant, Plan};
+use super::seccomp::{self, Beside};
 use super::{SandboxError, SandboxKind, SandboxRules, bwrap, landlock_rules};
 
 /// The maximum duration of the test program.
@@ -117,11 +119,12 @@ fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> 
                 at_home(&mut launch, plan, Path::new(bwrap::TEMP));
             }
             let inner = std::mem::replace(&mut launch.program, program.into());
-            let mut args = bwrap::arguments(plan);
+            let filter = seccomp::file(Beside::Bwrap, plan.network)?;
+            let mut args = bwrap::arguments(plan, filter.as_raw_fd());
             args.push(inner);
             args.append(&mut launch.args);
             launch.args = args;
-            launch.spawn().map_err(|error| match error.kind() {
+            launch.spawn_with(filter).map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => SandboxError::NoBwrap.into(),
                 _ => StartError::Spawn(error),
             })

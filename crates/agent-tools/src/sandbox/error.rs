@@ -15,7 +15,7 @@ pub enum SandboxError {
     },
     /// The kernel has no Landlock, or a version that is too old for these rules.
     #[error(
-        "the sandbox `landlock` cannot keep these rules on this kernel: {source}; files need Linux 6.2, TCP needs 6.7, and Landlock must be switched on (`lsm=landlock,...`)"
+        "the sandbox `landlock` cannot keep these rules on this kernel: {source}; it needs Linux 6.2, and Landlock must be switched on (`lsm=landlock,...`)"
     )]
     Landlock {
         /// The error of the kernel or the library.
@@ -24,11 +24,14 @@ pub enum SandboxError {
     /// The kernel enforces only a part of the rules.
     #[error("the sandbox `landlock` was not fully put in force by this kernel")]
     NotEnforced,
-    /// The rules switch the network off, which Landlock does not support.
+    /// The filter of system calls cannot be built or installed.
     #[error(
-        "the sandbox `landlock` holds TCP only and cannot switch the network off; use `Network::NoTcp`, or the sandbox `bwrap`"
+        "the sandbox cannot filter system calls here: {source}; it needs a kernel with seccomp filters, on x86_64, aarch64 or riscv64"
     )]
-    NetworkNotHeld,
+    Seccomp {
+        /// The error of the kernel or the library.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// The rules have a read-only root inside of a writable one, which Landlock does not support.
     #[error("the sandbox `landlock` cannot keep {} read-only inside of {}, which may be written; use the sandbox `bwrap`, or give roots that do not lie in each other", .read.display(), .write.display())]
     ReadOnlyInside {

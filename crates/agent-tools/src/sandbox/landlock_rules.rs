@@ -1,4 +1,4 @@
-//! Applies Landlock to the calling thread and the processes that it starts.
+//! Applies Landlock and the filter of system calls to the calling thread and the processes that it starts.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use landlock::{
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
 use super::plan::{Grant, Plan};
+use super::seccomp::{self, Beside};
 use super::{Network, SandboxError};
 
 /// The oldest Landlock version with sufficient file rules (Linux 6.2). Earlier versions allow truncating a file outside
@@ -49,7 +50,8 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
     if status.ruleset == RulesetStatus::NotEnforced || !status.no_new_privs {
         return Err(SandboxError::NotEnforced);
     }
-    drop_capabilities()
+    drop_capabilities()?;
+    seccomp::restrict(Beside::Landlock, plan.network)
 }
 
 /// Drops capabilities, because some bypass the rules (`CAP_PERFMON` allows reading the environment of other processes).
@@ -64,16 +66,16 @@ fn rules(network: Network) -> Result<RulesetCreated, SandboxError> {
     let mut rules = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(FILES))
-        .map_err(refused)?;
+        .map_err(refused)?
+        .set_compatibility(CompatLevel::BestEffort);
     match network {
         Network::Open => {}
-        Network::NoTcp => {
+        // The filter of system calls refuses to create such sockets. This also restricts sockets from elsewhere.
+        Network::NoTcp | Network::Off => {
             rules = rules.handle_access(AccessNet::BindTcp | AccessNet::ConnectTcp).map_err(refused)?;
         }
-        Network::Off => return Err(SandboxError::NetworkNotHeld),
     }
     rules
-        .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(NEWEST))
         .and_then(|rules| rules.scope(Scope::Signal | Scope::AbstractUnixSocket))
         .and_then(Ruleset::create)

@@ -54,7 +54,24 @@ impl From<SandboxError> for StartError {
 
 impl Launch {
     /// Starts the program from the calling thread, whose restrictions it inherits. Must be called inside of a runtime.
-    pub(crate) fn spawn(&self) -> io::Result<Box<dyn ChildWrapper>> {
+    pub(crate) fn spawn(self) -> io::Result<Box<dyn ChildWrapper>> {
+        self.spawn_after(|_| ())
+    }
+
+    /// Starts the program with one more descriptor, which has the same number in the child.
+    #[cfg(target_os = "linux")]
+    pub(super) fn spawn_with(self, descriptor: std::os::fd::OwnedFd) -> io::Result<Box<dyn ChildWrapper>> {
+        use command_fds::CommandFdExt as _;
+
+        self.spawn_after(|command| {
+            command.preserved_fds(vec![descriptor]);
+        })
+    }
+
+    fn spawn_after(
+        self,
+        prepare: impl FnOnce(&mut tokio::process::Command),
+    ) -> io::Result<Box<dyn ChildWrapper>> {
         let mut wrap = CommandWrap::with_new(&self.program, |command| {
             command.args(&self.args);
             command.stdin(match self.input {
@@ -67,6 +84,7 @@ impl Launch {
             if let Some(folder) = &self.folder {
                 command.current_dir(folder);
             }
+            prepare(command);
         });
         wrap.wrap(KillOnDrop);
         #[cfg(unix)]

@@ -14,14 +14,15 @@ pub const SYSTEM_ROOTS: [&str; 9] =
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Network {
-    /// No network: neither TCP nor UDP nor other protocols, and no service of this machine. Only bubblewrap can enforce
-    /// this. This is the default.
+    /// No network and no service of this machine. With Landlock, a child can create no sockets except connected pairs;
+    /// with bubblewrap it has its own network, in which only its own processes are. This is the default.
     #[default]
     Off,
-    /// No TCP. With Landlock, other protocols remain available: UDP with DNS, ICMP, and sockets in the file system.
-    /// With bubblewrap it means [`Network::Off`].
+    /// No TCP. With Landlock, a child can use UDP, and with it DNS, and sockets in the file system, also those outside
+    /// of the roots before Linux 7.1. With bubblewrap it means [`Network::Off`].
     NoTcp,
-    /// The same network access as this process.
+    /// The same network access as this process, with TCP, UDP and ICMP. Other socket families, such as `AF_VSOCK`, are
+    /// refused.
     Open,
 }
 

@@ -1,0 +1,263 @@
+//! The system calls that a confined child cannot make.
+
+use libc::{
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_ICMP, IPPROTO_ICMPV6, IPPROTO_MPTCP, IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, c_int,
+    c_long,
+};
+use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+use super::{Beside, Network, Rules};
+
+/// Calls without a place in `libc` for every supported target. Numbers from 424 on are the same on every architecture.
+const SYS_QUOTACTL_FD: c_long = 443;
+const SYS_OPEN_TREE_ATTR: c_long = 467;
+#[cfg(target_arch = "x86_64")]
+const SYS_KEXEC_FILE_LOAD: c_long = 320;
+#[cfg(not(target_arch = "x86_64"))]
+const SYS_KEXEC_FILE_LOAD: c_long = 294;
+
+/// Calls that are refused in every sandbox, whatever their arguments.
+const ALWAYS: &[c_long] = &[
+    // Performs other calls without passing the filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    // The keyring belongs to the user, not to a process.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Other processes, and the parent: `PTRACE_TRACEME` makes the parent of a child its tracer.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Parts of the kernel with a large attack surface.
+    libc::SYS_perf_event_open,
+    libc::SYS_bpf,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_open_tree,
+    SYS_OPEN_TREE_ATTR,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_setns,
+    // A file handle opens a file without its path.
+    libc::SYS_open_by_handle_at,
+    // The machine.
+    libc::SYS_quotactl,
+    SYS_QUOTACTL_FD,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_reboot,
+    libc::SYS_kexec_load,
+    SYS_KEXEC_FILE_LOAD,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_acct,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_iopl,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_ioperm,
+];
+
+/// Calls of System V and POSIX message queues, shared memory and semaphores. They belong to the IPC namespace.
+const IPC: &[c_long] = &[
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_shmctl,
+    libc::SYS_msgget,
+    libc::SYS_msgsnd,
+    libc::SYS_msgrcv,
+    libc::SYS_msgctl,
+    libc::SYS_semget,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+    libc::SYS_semctl,
+    libc::SYS_mq_open,
+    libc::SYS_mq_unlink,
+];
+
+/// Calls whose first argument is a process or a thread, where 0 is the caller.
+const OF_A_PROCESS: &[c_long] = &[
+    libc::SYS_prlimit64,
+    libc::SYS_sched_setaffinity,
+    libc::SYS_sched_setscheduler,
+    libc::SYS_sched_setparam,
+    libc::SYS_sched_setattr,
+    libc::SYS_migrate_pages,
+    libc::SYS_move_pages,
+];
+
+/// The flags of `clone` and `unshare` that create a namespace.
+const NAMESPACES: [c_int; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    CLONE_NEWTIME,
+];
+
+/// Creates a time namespace. In `clone` this bit is a part of the signal's number.
+const CLONE_NEWTIME: c_int = 0x80;
+
+/// Requests that type into a terminal or change how it is read.
+const TERMINAL: [u64; 3] = [TIOCSTI, TIOCLINUX, TIOCSETD];
+const TIOCSTI: u64 = 0x5412;
+const TIOCLINUX: u64 = 0x541C;
+const TIOCSETD: u64 = 0x5423;
+
+/// The `which` of `setpriority` and `ioprio_set` for a process.
+const PRIO_PROCESS: u64 = 0;
+const IOPRIO_WHO_PROCESS: u64 = 1;
+
+/// The part of a socket's type that is not a flag.
+const SOCKET_TYPE: u64 = 0xf;
+
+/// Sockets of a family that can be created. Other sockets are refused.
+struct Sockets {
+    family: c_int,
+    /// The types that can be created. `None` means all.
+    types: Option<&'static [c_int]>,
+    /// The protocols that can be created. `None` means all.
+    protocols: Option<&'static [c_int]>,
+}
+
+impl Sockets {
+    const fn all(family: c_int) -> Self {
+        Self { family, types: None, protocols: None }
+    }
+
+    /// Sockets of TCP, UDP and ICMP.
+    const fn internet(family: c_int) -> Self {
+        let protocols = &[0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP, IPPROTO_ICMPV6, IPPROTO_MPTCP];
+        Self { family, types: Some(&[SOCK_STREAM, SOCK_DGRAM]), protocols: Some(protocols) }
+    }
+
+    const fn udp(family: c_int) -> Self {
+        Self { family, types: Some(&[SOCK_DGRAM]), protocols: Some(&[0, IPPROTO_UDP]) }
+    }
+}
+
+/// Sockets in an own network namespace, or with an open network.
+const INTERNET: &[Sockets] = &[
+    Sockets::all(AF_UNIX),
+    Sockets::internet(AF_INET),
+    Sockets::internet(AF_INET6),
+    Sockets { family: AF_NETLINK, types: None, protocols: Some(&[NETLINK_ROUTE]) },
+];
+
+/// Sockets without TCP, or any other protocol that connects or is routed by TCP.
+const NO_TCP: &[Sockets] = &[Sockets::all(AF_UNIX), Sockets::udp(AF_INET), Sockets::udp(AF_INET6)];
+
+/// Pairs of sockets that are connected with each other.
+const PAIRS: &[Sockets] = &[Sockets::all(AF_UNIX)];
+
+/// Pairs that cannot be connected with another socket later, which datagram sockets can.
+const FIXED_PAIRS: &[Sockets] =
+    &[Sockets { family: AF_UNIX, types: Some(&[SOCK_STREAM, SOCK_SEQPACKET]), protocols: None }];
+
+/// Returns the calls that do not exist for a child.
+pub(super) fn absent() -> Rules {
+    Rules::from([(libc::SYS_clone3, Vec::new())])
+}
+
+/// Returns the calls that are refused.
+pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, BackendError> {
+    let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
+    let (sockets, pairs) = match (beside, network) {
+        (Beside::Bwrap, _) | (Beside::Landlock, Network::Open) => (INTERNET, PAIRS),
+        (Beside::Landlock, Network::NoTcp) => (NO_TCP, PAIRS),
+        (Beside::Landlock, Network::Off) => (&[][..], FIXED_PAIRS),
+    };
+    rules.insert(libc::SYS_socket, all_but(sockets)?);
+    rules.insert(libc::SYS_socketpair, all_but(pairs)?);
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
+        let bits = NAMESPACES.iter().filter(|bit| call == libc::SYS_unshare || **bit != CLONE_NEWTIME);
+        let rule = |bit: &c_int| Ok(vec![has_bits(0, value(*bit))?]);
+        rules.insert(call, any_of(bits.map(rule))?);
+    }
+    rules.insert(libc::SYS_ioctl, any_of(TERMINAL.iter().map(|request| Ok(vec![equal(1, *request)?])))?);
+    match beside {
+        // Processes and queues of others are in other namespaces.
+        Beside::Bwrap => {}
+        Beside::Landlock => {
+            rules.extend(IPC.iter().map(|call| (*call, Vec::new())));
+            for call in OF_A_PROCESS {
+                rules.insert(*call, any_of([Ok(vec![differs(0, 0)?])])?);
+            }
+            let process = [(libc::SYS_setpriority, PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
+            for (call, which) in process {
+                rules.insert(call, any_of([Ok(vec![differs(0, which)?]), Ok(vec![differs(1, 0)?])])?);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+/// Returns rules that match every socket which is not in `allowed`. No rules match everything.
+fn all_but(allowed: &[Sockets]) -> Result<Vec<SeccompRule>, BackendError> {
+    if allowed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rules = vec![allowed.iter().map(|sockets| differs(0, value(sockets.family))).collect()];
+    for sockets in allowed {
+        let family = || equal(0, value(sockets.family));
+        if let Some(types) = sockets.types {
+            let others = (0..=SOCKET_TYPE).filter(|one| !types.iter().any(|known| value(*known) == *one));
+            rules.extend(others.map(|one| Ok(vec![family()?, is_type(1, one)?])));
+        }
+        if let Some(protocols) = sockets.protocols {
+            let others = protocols.iter().map(|protocol| differs(2, value(*protocol)));
+            rules.push(std::iter::once(family()).chain(others).collect());
+        }
+    }
+    any_of(rules)
+}
+
+type Conditions = Result<Vec<SeccompCondition>, BackendError>;
+
+fn any_of(rules: impl IntoIterator<Item = Conditions>) -> Result<Vec<SeccompRule>, BackendError> {
+    rules.into_iter().map(|conditions| SeccompRule::new(conditions?)).collect()
+}
+
+fn value(number: c_int) -> u64 {
+    u64::from(number.unsigned_abs())
+}
+
+// The kernel reads these arguments as 32-bit numbers and ignores the upper half of the register, as `Dword` does.
+
+fn equal(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, value)
+}
+
+fn differs(argument: u8, value: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, value)
+}
+
+fn has_bits(argument: u8, bits: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
+}
+
+fn is_type(argument: u8, socket: u64) -> Result<SeccompCondition, BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(SOCKET_TYPE), socket)
+}

@@ -13,7 +13,8 @@
 //! - Symlinks are copied as links if they are relative and lead to a path inside of the folder. Other links are
 //!   skipped.
 //! - The number of files and bytes is limited, both for a copy and for the changes of a branch.
-//! - Git runs with a small environment, without prompts and without the repository's hooks.
+//! - Git runs with a small environment, without prompts, and without any program that the repository names: hooks,
+//!   filters, monitors and helpers. Files under Git LFS are pointers in a worktree.
 //!
 //! ```
 //! use agent_tools::BranchWorkspaces;

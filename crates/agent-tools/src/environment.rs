@@ -42,7 +42,7 @@ pub(crate) fn of_command(
 }
 
 /// Returns the program with this name in `PATH`. Folders that are not absolute are skipped.
-#[cfg(target_os = "linux")]
+#[cfg(unix)]
 pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
     let path = std::env::vars_os().find(|(variable, _)| variable == "PATH")?.1;
     std::env::split_paths(&path)

@@ -52,6 +52,14 @@ pub enum BranchWorkspaceError {
         /// The error output of git.
         message: String,
     },
+    /// The repository of the origin is stored in a place or a form that is not used.
+    #[error("the repository of {} is not used: {reason}; use copies_of", .path.display())]
+    Repository {
+        /// The original folder.
+        path: PathBuf,
+        /// The place or the form that is refused.
+        reason: &'static str,
+    },
     /// The origin has changed since the branch started. Nothing was written.
     #[error(
         "the origin has changed since the branch began, at {}; nothing was taken over",

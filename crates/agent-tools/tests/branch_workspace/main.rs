@@ -8,6 +8,7 @@
 )]
 
 mod copies;
+mod hostile;
 mod project;
 mod selecting;
 mod taking_over;

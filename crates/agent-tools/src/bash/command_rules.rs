@@ -4,14 +4,17 @@
 //! but not `rm -rf /tmp/x` or `echo rm -rf /`. It prevents accidents and is easy to evade on purpose; use a sandbox or
 //! a container against that.
 
+mod disasters;
+mod plain_line;
+mod runs_only;
+
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-use serde_json::Value;
-
-use super::shell_words::{program, simple_commands, unquoted_compact, written_commands};
+use super::shell_words::{program, simple_commands, unquoted_compact};
+pub use runs_only::runs_only;
 
 /// A pattern of commands that are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,8 @@ enum Rule {
     Operand { program: String, prefix: String, except: Vec<String> },
     /// This text anywhere outside of quotes, ignoring blanks.
     Compact(String),
+    /// One of the well-known disasters.
+    Disaster(disasters::Disaster),
 }
 
 /// Devices that `dd` may write to without losing data.
@@ -64,18 +69,24 @@ impl DenyPattern {
         Self { text: text.to_owned(), rule: Rule::Compact(text.split_whitespace().collect()) }
     }
 
-    /// Returns the default patterns: deleting the root, creating a file system, overwriting a device, and a fork bomb.
+    /// Returns the default patterns: well-known disasters for the machine or for all files of the user.
+    ///
+    /// - `rm -r`, `chmod -R`, `chown -R`, `chgrp -R`, `mv`, `find .. -delete` and `rsync --delete` on `/`, on a folder of
+    ///   the system such as `/etc`, or on a home folder; `rm -r` also on `*`, `../*` and `$PWD`
+    /// - writing to a disk: `dd`, `tee`, `cp`, `shred`, `wipefs`, `blkdiscard`, `>`; creating a file system
+    /// - fork bombs, ending all processes, switching the machine off, and deleting all scheduled jobs
+    ///
+    /// Commands that are often meant, such as `git push --force`, are not included.
     #[must_use]
     pub fn defaults() -> Vec<Self> {
-        vec![
-            Self::command("rm -rf /"),
-            Self::command("rm -rf /*"),
-            Self::command("rm -r /"),
-            Self::command("rm -r /*"),
-            Self::command("mkfs"),
-            Self::operand_except("dd", "of=/dev/", &HARMLESS_DEVICES),
-            Self::text(":(){:|:&};:"),
-        ]
+        let mut all = disasters::COMMANDS.map(Self::command).to_vec();
+        all.push(Self::operand_except("dd", "of=/dev/", &HARMLESS_DEVICES));
+        all.push(Self::text(":(){:|:&};:"));
+        all.extend(disasters::ALL.map(|disaster| {
+            let text = disaster.text().to_owned();
+            Self { text, rule: Rule::Disaster(disaster) }
+        }));
+        all
     }
 
     /// Returns whether the pattern matches `command`.
@@ -94,6 +105,7 @@ impl DenyPattern {
     fn matches_split(&self, command: &str, commands: &[Vec<String>]) -> bool {
         match &self.rule {
             Rule::Compact(text) => !text.is_empty() && unquoted_compact(command).contains(text.as_str()),
+            Rule::Disaster(disaster) => disaster.is_in(command, commands),
             Rule::Command { .. } | Rule::Operand { .. } => {
                 commands.iter().any(|words| self.matches_words(words))
             }
@@ -115,7 +127,7 @@ impl DenyPattern {
                         word.starts_with(prefix) && !except.iter().any(|harmless| is_harmless(word, harmless))
                     })
             }
-            Rule::Compact(_) => false,
+            Rule::Compact(_) | Rule::Disaster(_) => false,
         }
     }
 }
@@ -169,7 +181,7 @@ fn has_option(given: &[&String], wanted: &str) -> bool {
 /// Returns the long name of an option letter of the default patterns.
 fn long_form(letter: char) -> Option<&'static str> {
     match letter {
-        'r' => Some("recursive"),
+        'r' | 'R' => Some("recursive"),
         'f' => Some("force"),
         _ => None,
     }
@@ -197,48 +209,4 @@ fn plain_path(word: &str) -> String {
         }
     }
     format!("/{}", parts.join("/"))
-}
-
-/// Characters that change the meaning of the words of a command: expansion, redirection, escapes.
-const SPECIAL: [char; 6] = ['$', '`', '<', '>', '\\', '\0'];
-
-/// Returns a predicate that tells whether the arguments of a `bash` call run only the listed commands.
-///
-/// Each command is listed by the words that it begins with, such as `git status`, `cargo test` or `ls`. Every command of
-/// the line must be listed, including those after `;`, `&&` and `|`. A line with expansions, redirections, variables in
-/// front of a command, or wrappers such as `sudo` and `env` is never accepted.
-///
-/// Use it to decide which calls need no approval. It does not check what a listed program does with its own arguments:
-/// both `find` and `git` can run other programs.
-///
-/// ```
-/// use agent_tools::bash::runs_only;
-/// use serde_json::json;
-/// let harmless = runs_only(["git status", "cargo test", "ls"]);
-/// assert!(!harmless(&json!({"command": "cd src && ls -l"}))); // `cd` is not listed
-/// assert!(harmless(&json!({"command": "git status --short; cargo test -q | ls"})));
-/// assert!(!harmless(&json!({"command": "git status; rm -rf ~"})));
-/// assert!(!harmless(&json!({"command": "cargo test > /etc/passwd"})));
-/// ```
-pub fn runs_only<C: AsRef<str>>(
-    commands: impl IntoIterator<Item = C>,
-) -> impl Fn(&Value) -> bool + Clone + Send + Sync + 'static {
-    let words = |c: C| c.as_ref().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    let listed: Vec<Vec<String>> = commands.into_iter().map(words).filter(|w| !w.is_empty()).collect();
-    move |arguments| {
-        let Some(command) = arguments.get("command").and_then(Value::as_str) else { return false };
-        if command.contains(SPECIAL) || command.split_whitespace().any(sets_a_variable) {
-            return false;
-        }
-        let run: Vec<_> = written_commands(command).into_iter().filter(|words| !words.is_empty()).collect();
-        !run.is_empty() && run.iter().all(|words| listed.iter().any(|known| words.starts_with(known)))
-    }
-}
-
-/// Returns whether the word is `NAME=value`, which changes what the command after it does.
-fn sets_a_variable(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty()
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '[' | ']'))
-    })
 }

@@ -20,11 +20,6 @@ pub(super) fn simple_commands(command: &str) -> Vec<Vec<String>> {
     found
 }
 
-/// Returns the words of each simple command as [`simple_commands`] does, but with wrappers such as `sudo` included.
-pub(super) fn written_commands(command: &str) -> Vec<Vec<String>> {
-    split(command)
-}
-
 /// Returns `command` without blanks and without quoted text.
 pub(super) fn unquoted_compact(command: &str) -> String {
     let mut out = String::new();
@@ -91,9 +86,14 @@ fn split(command: &str) -> Vec<Vec<String>> {
             (None, '&') if word.as_deref().is_some_and(|word| word.ends_with(['>', '<'])) => {
                 word.get_or_insert_default().push('&');
             }
+            // `>|` writes to a file, too.
+            (None, '|') if word.as_deref().is_some_and(|word| word.ends_with('>')) => {
+                word.get_or_insert_default().push('|');
+            }
             (None, '&') if chars.peek() == Some(&'>') => word.get_or_insert_default().push('&'),
             (None, ';' | '|' | '&' | '\n' | '(' | ')') => end_command(&mut commands, &mut word),
-            (None, c) if c.is_whitespace() => end_word(&mut commands, &mut word),
+            // Bash ends a word at these two only: other white space is a part of it.
+            (None, ' ' | '\t') => end_word(&mut commands, &mut word),
             (None, c) => word.get_or_insert_default().push(c),
         }
     }

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::runs_only;
+use super::{DenyPattern, first_match, runs_only};
 
 /// X5.
 #[test]
@@ -16,10 +16,25 @@ fn only_lines_of_listed_commands_need_not_be_asked_about() {
     check("git status && cargo test -q", true);
     check("cargo test 'a name with blanks' | grep -c ok", true);
     check("git status\nls", true);
-    check("ls # and rm -rf /", true);
+    check("ls;\n\n git status\n", true);
+    check("git status HEAD~1 HEAD^ --a=b", true);
+    check("grep 'a\\.b$' \"c d\" 'ä'", true);
 
     check("", false);
     check("   ", false);
+    check("ls # and rm -rf /", false);
+    for blank in ["\r", "\u{b}", "\u{c}", "\u{a0}", "\u{85}", "\u{2000}", "\u{2028}", "\u{3000}", "\u{feff}", "\u{1}"] {
+        check(&format!("ls {blank}#; rm x"), false);
+        check(&format!("ls{blank}"), false);
+        check(&format!("ls '{blank}'"), blank == "\u{feff}");
+    }
+    for line in [
+        "ls *", "ls ?", "ls [a]", "ls ~", "ls a:~", "ls {a,b}", "ls !x", "ls \\x", "ls &", "ls |& grep a", "ls ;; ls", "; ls",
+        "ls; ;", "ls &&", "ls &&\nls", "| ls", "ls 'a", "ls \"a", "ls \"$x\"", "ls \"`x`\"", "ls \"a\\\"", "time ls", "! ls", "coproc ls",
+        "[[ ls ]]", "function ls", "ls <<a\na", "ls <a", "ls ä", "A+=1 ls", "ls 2>a", "case ls in ls) ls;; esac", "ls $'a'", "ls\0",
+    ] {
+        check(line, false);
+    }
     check("git", false);
     check("git push", false);
     check("gitstatus", false);
@@ -56,4 +71,46 @@ fn what_is_no_command_and_an_empty_list_are_asked_about() {
     assert!(!runs_only(["ls"])(&json!({"command": 3})));
     assert!(!runs_only(["", " "])(&json!({"command": "ls"})));
     assert!(!runs_only(Vec::<String>::new())(&json!({"command": "ls"})));
+}
+
+#[track_caller]
+fn is_denied(command: &str) -> bool {
+    first_match(&DenyPattern::defaults(), command).is_some()
+}
+
+/// A14.
+#[test]
+fn well_known_disasters_are_denied_by_default() {
+    for command in [
+        "rm -rf /", "rm -r /*", "rm --recursive /", "rm -fr ~", "rm -rf ~/", "rm -rf ~/*", "rm -rf $HOME", "rm -rf \"$HOME\"", "rm -rf ${HOME}/",
+        "rm -rf \"$HOME\"/*", "rm -rf *", "rm -rf ./*", "rm -rf ../*", "rm -rf a ../../*", "rm -rf $PWD", "rm -rf \"$PWD\"/*",
+        "rm -rf /etc", "rm -rf /usr/", "rm -rf /home/*", "rm -rf /home/me", "rm -rf /tmp/..", "sudo rm -Rf --no-preserve-root /",
+        "cd x; rm -rf /var", "bash -c 'rm -rf ~'", "ls \r#; rm -rf /", "ls \u{a0}#; rm -rf ~",
+        "chmod -R 777 /", "chmod -R 777 /*", "chown -R me /", "chown --recursive me:me /usr", "chgrp -R me /etc", "chmod -R 777 ~",
+        "mv / /tmp/x", "mv /* /tmp", "mv ~ /dev/null", "mv /etc /tmp",
+        "find / -delete", "find / -name '*.o' -delete", "find ~ -exec rm -rf {} +", "find -L / -type f -execdir rm {} ;",
+        "rsync -a --delete empty/ /", "rsync -a --delete x/ ~/", "rsync --del x /etc",
+        "dd if=/dev/zero of=/dev/sda", "cat x > /dev/sda", "cat x >/dev/nvme0n1", "echo x>/dev/vda1", "cat x | tee /dev/sdb", "cp image /dev/mmcblk0",
+        "shred /dev/sda", "shred -n 3 /dev/sda1", "wipefs -a /dev/sda", "blkdiscard /dev/nvme0n1", "truncate -s 0 /dev/sda", "cat x >| /dev/sda",
+        "mkfs.ext4 /dev/sda1", "mkfs -t ext4 /dev/sda1", "mkswap /dev/sda2",
+        ":(){ :|:& };:", ":(){ : | : & }; :", "bomb() { bomb | bomb & }; bomb", "x; function f() { f|f & }; f",
+        "kill -9 -1", "kill -KILL -1", "kill -- -1", "shutdown -h now", "sudo reboot", "systemctl poweroff", "halt", "crontab -r", "zpool destroy tank",
+    ] {
+        assert!(is_denied(command), "{command}");
+    }
+}
+
+#[test]
+fn harmless_commands_are_not_denied_by_default() {
+    for command in [
+        "rm -rf ~/.cache/x", "rm -rf ./build", "rm -rf build/*", "rm -rf $HOME/project/target", "rm -rf /tmp/x", "rm -rf /tmp/*", "rm -rf ../build", "rm -rf *.o",
+        "rm -rf node_modules/.cache", "rm *", "rm -rf .", "rm .env", "rm -rf $TARGET", "rm -f a", "rm -rf \"$HOMEDIR\"", "rm -rf a/../b", "rm -rf /var/lib/apt/lists/*", "rm -rf /home/me/project",
+        "rm -rf /opt/tool", "echo rm -rf /", "git commit -m 'rm -rf /'", "chmod -R u+w target", "chmod +x run", "chown me /etc/x", "chmod 755 /", "mv a ~", "mv a /etc",
+        "mv a b /tmp", "mv ./* ../x", "find . -name '*.o' -delete", "find / -name core", "find ~/x -delete", "rsync -a --delete a/ b/", "rsync -a / backup", "rsync -a --delete ~/a b",
+        "dd if=/dev/sda of=image", "dd if=a of=/dev/null", "cat x > /dev/null", "echo x > /dev/stderr", "ls 2>/dev/null", "cat x | tee /dev/stderr", "cp /dev/sda image", "shred file",
+        "kill -1 123", "kill -9 123", "kill %1", "f() { g | h & }; f", "make mkfs", "git push --force", "curl https://sh.rustup.rs | sh", "crontab -l", "systemctl status x",
+        "echo halt", "grep reboot log", "zpool list", "git clean -fdx", "docker system prune",
+    ] {
+        assert!(!is_denied(command), "{command}");
+    }
 }

@@ -54,7 +54,8 @@ pub use error::BranchWorkspaceError;
 pub use git::WorktreeStart;
 pub use manifest::{Change, ChangeKind};
 
-use crate::Workspace;
+use crate::dir::Dir;
+use crate::{PathError, Workspace};
 use git::Worktree;
 use manifest::{Fingerprints, Manifest};
 use scan::{Above, Limits, Rules};
@@ -166,32 +167,30 @@ impl BranchWorkspaces {
     pub async fn open(&self) -> Result<BranchWorkspace, BranchWorkspaceError> {
         let temporary = self.temporary()?;
         let prints = Fingerprints::new();
-        let (place, root, rules, base, left_out) = match &self.form {
+        let (limits, hashes) = (self.limits, prints.clone());
+        let origin = Folder::of(&self.origin)?;
+        let (place, branch, rules, base, left_out) = match &self.form {
             Form::Copy(ignored) => {
-                let to = temporary.path().to_path_buf();
+                let branch = Folder::of(&Workspace::open(temporary.path())?)?;
                 let rules = match ignored {
                     Ignored::LeftOut => Rules::Ignoring(Above::of(&self.root)),
                     Ignored::Included => Rules::All,
                 };
-                let (origin, limits, with, hashes) =
-                    (self.origin.clone(), self.limits, rules.clone(), prints.clone());
+                let (from, to, with) = (origin.clone(), branch.clone(), rules.clone());
                 let (base, left_out) =
-                    blocking(move || copy::copy(&origin, &to, &with, limits, &hashes)).await?;
-                let root = temporary.path().to_path_buf();
-                (Place::Copy(temporary), root, rules, base, left_out)
+                    blocking(move || copy::copy(&from, &to, &with, limits, &hashes)).await?;
+                (Place::Copy(temporary), branch, rules, base, left_out)
             }
             Form::Worktree(start) => {
                 let tree = Worktree::add(&self.root, start, temporary).await?;
-                let (root, limits, hashes) = (tree.root(), self.limits, prints.clone());
-                let looked_at = root.clone();
+                let branch = Folder::of(&Workspace::open(tree.root())?)?;
+                let looked_at = branch.clone();
                 let base = blocking(move || scan::scan(&looked_at, &Rules::All, limits, &hashes)).await?;
-                (Place::Worktree(tree), root, Rules::Ignoring(Above::nothing()), base, Vec::new())
+                (Place::Worktree(tree), branch, Rules::Ignoring(Above::nothing()), base, Vec::new())
             }
         };
-        let workspace = Workspace::open(&root)?;
-        let root = workspace.root().unwrap_or(&root).into();
-        let seen = Seen { origin: Arc::clone(&self.root), root, rules, base, limits: self.limits, prints };
-        Ok(BranchWorkspace { workspace, seen: Arc::new(seen), left_out, place })
+        let seen = Seen { origin, branch, rules, base, limits: self.limits, prints };
+        Ok(BranchWorkspace { seen: Arc::new(seen), left_out, place })
     }
 
     /// Creates workspaces for this number of branches.
@@ -229,11 +228,28 @@ enum Place {
     Worktree(Worktree),
 }
 
+/// The open root of a workspace.
+#[derive(Debug, Clone)]
+struct Folder {
+    workspace: Workspace,
+    real: PathBuf,
+    dir: Dir,
+}
+
+impl Folder {
+    fn of(workspace: &Workspace) -> Result<Self, PathError> {
+        let (Some(real), Some(dir)) = (workspace.root(), workspace.root_dir()) else {
+            return Err(PathError::NotADirectory { path: ".".to_owned() });
+        };
+        Ok(Self { workspace: workspace.clone(), real: real.to_path_buf(), dir: dir.clone() })
+    }
+}
+
 /// The data for finding and applying changes.
 #[derive(Debug)]
 struct Seen {
-    origin: Arc<Path>,
-    root: PathBuf,
+    origin: Folder,
+    branch: Folder,
     rules: Rules,
     /// The state with which the branch started.
     base: Manifest,
@@ -244,7 +260,6 @@ struct Seen {
 /// The workspace of one branch. Dropping it removes its folder, unless [`keep`](Self::keep) was called.
 #[derive(Debug)]
 pub struct BranchWorkspace {
-    workspace: Workspace,
     seen: Arc<Seen>,
     left_out: Vec<PathBuf>,
     place: Place,
@@ -254,19 +269,19 @@ impl BranchWorkspace {
     /// Returns the workspace that confines the branch's file tools.
     #[must_use]
     pub fn workspace(&self) -> &Workspace {
-        &self.workspace
+        &self.seen.branch.workspace
     }
 
     /// Returns the folder of the branch.
     #[must_use]
     pub fn root(&self) -> &Path {
-        &self.seen.root
+        &self.seen.branch.real
     }
 
     /// Returns the original folder.
     #[must_use]
     pub fn origin(&self) -> &Path {
-        &self.seen.origin
+        &self.seen.origin.real
     }
 
     /// Returns the paths that were not copied, relative to the origin: links that are absolute or lead out, devices,
@@ -280,7 +295,7 @@ impl BranchWorkspace {
     /// serve every branch.
     #[must_use]
     pub fn tools(&self, factory: impl FnOnce(&Workspace) -> Vec<Arc<dyn AgentTool>>) -> Tools {
-        factory(&self.workspace).into()
+        factory(self.workspace()).into()
     }
 
     /// Returns the changes since the branch started, ordered by path. Empty folders do not count.
@@ -326,7 +341,7 @@ impl BranchWorkspace {
     /// Leaves the folder on disk and returns its path. A worktree stays registered with git.
     #[must_use]
     pub fn keep(self) -> PathBuf {
-        let root = self.seen.root.clone();
+        let root = self.seen.branch.real.clone();
         match self.place {
             Place::Copy(folder) => drop(folder.keep()),
             Place::Worktree(tree) => tree.keep(),
@@ -338,7 +353,7 @@ impl BranchWorkspace {
 impl Seen {
     /// Returns the changes and the current content.
     fn changed(&self) -> Result<(Vec<Change>, Manifest), BranchWorkspaceError> {
-        let now = scan::scan_again(&self.root, &self.rules, self.limits, &self.prints, &self.base)?;
+        let now = scan::scan_again(&self.branch, &self.rules, self.limits, &self.prints, &self.base)?;
         Ok((self.base.changes_to(&now), now))
     }
 }

@@ -17,7 +17,6 @@ mod matching;
 mod tests;
 
 use std::io::Read as _;
-use std::path::Path;
 
 use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
@@ -28,7 +27,7 @@ pub use error::EditFileError;
 
 use crate::blocking::{interruptible, to_completion};
 use crate::text::lines;
-use crate::workspace::{FileLock, open_regular, replace_file};
+use crate::workspace::{FileLock, Intent, Place};
 use crate::{PathError, Workspace};
 
 /// The maximum size of a file that can be edited: 8 MiB. The whole file is read into memory, which takes about ten
@@ -132,32 +131,33 @@ impl Tool for EditFileTool {
     async fn call(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         let (path, edits) = args.into_parts().map_err(|error| ToolError::InvalidArgs(error.to_string()))?;
         ctx.check_cancelled()?;
-        let (workspace, named) = (self.workspace.clone(), path.clone());
-        let real = interruptible(ctx, None, move |_| workspace.resolve(&named)).await??;
+        let (access, named) = (self.workspace.access(ctx), path.clone());
+        // Writing is refused wherever reading is, so one check is enough.
+        let place = interruptible(ctx, None, move |_| access.locate(&named, Intent::Write)).await??;
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            turn = FileLock::enter(&real) => turn,
+            turn = FileLock::enter(place.real()) => turn,
         };
         let cancel = ctx.cancel.clone();
         to_completion(move || {
             // Released when the work ends, even if the caller has stopped waiting for it.
             let _turn = turn;
-            edit(&real, &path, &edits, &cancel)
+            edit(&place, &path, &edits, &cancel)
         })
         .await?
     }
 }
 
 fn edit(
-    real: &Path,
+    place: &Place,
     path: &str,
     edits: &[Replacement],
     cancel: &CancellationToken,
 ) -> Result<ToolResult, ToolError> {
     let check = || if cancel.is_cancelled() { Err(ToolError::Cancelled) } else { Ok(()) };
     check()?;
-    let before = read(real, path)?;
+    let before = read(place, path)?;
     let after = apply::apply(path, &before, edits)?;
     let count = |text: fn(&Replacement) -> &str| edits.iter().map(|edit| text(edit).lines().count()).sum();
     let (old, new): (usize, usize) = (count(|edit| &edit.old_text), count(|edit| &edit.new_text));
@@ -167,15 +167,18 @@ fn edit(
             .with_details(json!({"path": path, "old_lines": old, "new_lines": old})));
     }
     check()?;
-    replace_file(real, &after).map_err(|source| EditFileError::Write { path: path.to_owned(), source })?;
+    place.replace(&after).map_err(|error| match error {
+        PathError::Access { path, source } => EditFileError::Write { path, source },
+        error => error.into(),
+    })?;
     let many = if edits.len() > 1 { format!(" ({} edits)", edits.len()) } else { String::new() };
     let text = format!("Replaced {} with {} in {path}{many}", lines(old), lines(new));
     Ok(ToolResult::text(text).with_details(json!({"path": path, "old_lines": old, "new_lines": new})))
 }
 
-fn read(real: &Path, path: &str) -> Result<Vec<u8>, EditFileError> {
+fn read(place: &Place, path: &str) -> Result<Vec<u8>, EditFileError> {
     let failed = |cause: String| EditFileError::Read { path: path.to_owned(), cause };
-    let (file, bytes) = open_regular(real, path).map_err(|error| match error {
+    let (file, bytes) = place.open_file().map_err(|error| match error {
         PathError::Access { source, .. } => failed(source.to_string()),
         error => error.into(),
     })?;

@@ -26,9 +26,11 @@ pub mod bash;
 mod blocking;
 pub mod branch_workspace;
 pub mod coding_tools;
+mod dir;
 pub mod edit_file;
 mod environment;
-mod glob;
+pub mod glob;
+mod ignore_rules;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -61,6 +63,8 @@ pub use branch_workspace::{
 pub use coding_tools::CodingTools;
 #[doc(inline)]
 pub use edit_file::EditFileTool;
+#[doc(inline)]
+pub use glob::PatternError;
 #[doc(inline)]
 pub use list_files::ListFilesTool;
 #[doc(inline)]

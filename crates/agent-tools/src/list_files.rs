@@ -17,8 +17,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{WorkError, interruptible};
-use crate::glob::NamePattern;
-use crate::walk::{is_file, walk};
+use crate::dir::Kind;
+use crate::glob::{NamePattern, PatternError};
+use crate::walk::{IgnoreFiles, Walk, is_skipped, skipped_note};
+use crate::workspace::{Access, Intent};
 use crate::{PathError, Workspace};
 
 /// The default maximum number of files in a listing.
@@ -98,9 +100,9 @@ pub enum ListFilesError {
         /// The path in the arguments.
         path: String,
     },
-    /// The glob is invalid.
+    /// The glob is invalid, or exceeds a [limit](crate::glob).
     #[error("Invalid pattern: {0}")]
-    Pattern(#[from] globset::Error),
+    Pattern(#[from] PatternError),
     /// The listing exceeded its time limit.
     #[error("Listing timed out")]
     TimedOut,
@@ -139,8 +141,8 @@ impl Tool for ListFilesTool {
 
     async fn call(&self, args: ListFilesArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
-        let tool = self.clone();
-        match interruptible(ctx, Some(self.timeout), move |stop| tool.list(&args, stop)).await {
+        let (tool, access) = (self.clone(), self.workspace.access(ctx));
+        match interruptible(ctx, Some(self.timeout), move |stop| tool.list(&access, &args, stop)).await {
             Ok(listed) => listed.map_err(ListFilesError::into_tool_error),
             Err(WorkError::TimedOut) => Err(ListFilesError::TimedOut.into()),
             Err(halt) => Err(halt.into()),
@@ -149,30 +151,41 @@ impl Tool for ListFilesTool {
 }
 
 impl ListFilesTool {
-    fn list(&self, args: &ListFilesArgs, stop: &CancellationToken) -> Result<ToolResult, ListFilesError> {
+    fn list(
+        &self,
+        access: &Access,
+        args: &ListFilesArgs,
+        stop: &CancellationToken,
+    ) -> Result<ToolResult, ListFilesError> {
         let path = &args.path;
         let missing = || ListFilesError::NotFound { path: path.clone() };
         let pattern = args.pattern.as_deref().map(NamePattern::new).transpose()?;
-        let folder = self
-            .workspace
-            .resolve(path)
-            .map_err(|error| if error.is_not_found() { missing() } else { ListFilesError::Path(error) })?;
-        if !folder.is_dir() {
+        let failed =
+            |error: PathError| if error.is_not_found() { missing() } else { ListFilesError::Path(error) };
+        let folder = access.locate(path, Intent::List).map_err(failed)?;
+        if folder.facts().map_err(failed)?.kind != Kind::Folder {
             return Err(missing());
         }
-        let labels = self.workspace.labels();
+        let labels = access.labels();
         let mut listing = Listing::new(self.max_results);
-        // Unreadable folders are skipped; the rest of the listing is still useful.
-        for entry in walk(&folder, Some(args.max_depth.unwrap_or(DEFAULT_DEPTH).max(1))).flatten() {
+        let mut walk = Walk::new(folder.dir(), folder.below(), IgnoreFiles::Respected)
+            .with_max_depth(Some(args.max_depth.unwrap_or(DEFAULT_DEPTH).max(1)))
+            .with_filter(|below, kind| {
+                !(kind == Kind::Folder && below.file_name().is_some_and(is_skipped))
+                    && access.allows(&folder, below, Intent::List)
+            });
+        while let Some(entry) = walk.next() {
             if stop.is_cancelled() {
                 return Err(ListFilesError::Cancelled);
             }
-            let matches = || pattern.as_ref().is_none_or(|pattern| pattern.matches(entry.path(), &folder));
-            if is_file(&entry) && matches() {
-                listing.add(labels.of(entry.path()));
+            // Unreadable folders are skipped; the rest of the listing is still useful.
+            let Ok(entry) = entry else { continue };
+            let rest = entry.below.strip_prefix(folder.below()).unwrap_or(&entry.below);
+            if entry.kind == Kind::File && pattern.as_ref().is_none_or(|pattern| pattern.matches(rest)) {
+                listing.add(labels.of(&folder.real().join(rest)));
             }
         }
-        Ok(listing.into_result(path))
+        Ok(listing.into_result(path, walk.skipped_rules()))
     }
 }
 
@@ -197,7 +210,7 @@ impl Listing {
         }
     }
 
-    fn into_result(self, path: &str) -> ToolResult {
+    fn into_result(self, path: &str, skipped_rules: usize) -> ToolResult {
         let Self { first, total, max } = self;
         let truncated = total > max;
         let text = if total == 0 {
@@ -210,6 +223,7 @@ impl Listing {
                 format!("{list}\n\n({total} files)")
             }
         };
-        ToolResult::text(text).with_details(json!({"total": total, "truncated": truncated}))
+        ToolResult::text(text + &skipped_note(skipped_rules))
+            .with_details(json!({"total": total, "truncated": truncated}))
     }
 }

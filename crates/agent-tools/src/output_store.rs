@@ -39,6 +39,7 @@ pub use page::OutputPage;
 pub(crate) use writer::OutputWriter;
 
 use crate::blocking::to_completion;
+use crate::dir::Dir;
 use stored::{Place, Stored};
 
 /// The maximum size of one stored output: its first 64 MiB.
@@ -73,7 +74,14 @@ struct Shelf {
     outputs: BTreeMap<u64, Arc<Stored>>,
     /// The total size of finished and unfinished outputs.
     bytes: u64,
-    folder: Option<Arc<tempfile::TempDir>>,
+    folder: Option<Arc<Folder>>,
+}
+
+/// The private folder. Files are opened relative to its descriptor. Dropping it removes the folder.
+#[derive(Debug)]
+struct Folder {
+    dir: Dir,
+    temporary: tempfile::TempDir,
 }
 
 /// An output in a store.
@@ -229,7 +237,7 @@ impl OutputStore {
     }
 
     /// Returns the private folder, which is created on first use.
-    fn folder(&self) -> io::Result<Arc<tempfile::TempDir>> {
+    fn folder(&self) -> io::Result<Arc<Folder>> {
         let mut shelf = self.shelf();
         if let Some(folder) = &shelf.folder {
             return Ok(Arc::clone(folder));
@@ -241,7 +249,8 @@ impl OutputStore {
             use std::os::unix::fs::PermissionsExt as _;
             builder.permissions(std::fs::Permissions::from_mode(0o700));
         }
-        let folder = Arc::new(builder.tempdir()?);
+        let temporary = builder.tempdir()?;
+        let folder = Arc::new(Folder { dir: Dir::open(temporary.path())?, temporary });
         shelf.folder = Some(Arc::clone(&folder));
         Ok(folder)
     }
@@ -249,7 +258,7 @@ impl OutputStore {
     /// Returns the folder of the outputs on disk, or `None` if there is none yet.
     #[must_use]
     pub fn folder_path(&self) -> Option<PathBuf> {
-        self.shelf().folder.as_ref().map(|folder| folder.path().to_path_buf())
+        self.shelf().folder.as_ref().map(|folder| folder.temporary.path().to_path_buf())
     }
 }
 

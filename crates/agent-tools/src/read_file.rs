@@ -23,7 +23,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::interruptible;
-use crate::workspace::open_regular;
+use crate::workspace::{Access, Intent};
 use crate::{PathError, Workspace};
 use window::{Stopped, Wanted, Window, read_window};
 
@@ -180,23 +180,28 @@ impl Tool for ReadFileTool {
 
     async fn call(&self, args: ReadFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
-        let tool = self.clone();
-        let read = interruptible(ctx, None, move |stop| tool.read(&args, stop)).await?;
+        let (tool, access) = (self.clone(), self.workspace.access(ctx));
+        let read = interruptible(ctx, None, move |stop| tool.read(&access, &args, stop)).await?;
         read.map_err(ReadFileError::into_tool_error)
     }
 }
 
 impl ReadFileTool {
-    fn read(&self, args: &ReadFileArgs, stop: &CancellationToken) -> Result<ToolResult, ReadFileError> {
+    fn read(
+        &self,
+        access: &Access,
+        args: &ReadFileArgs,
+        stop: &CancellationToken,
+    ) -> Result<ToolResult, ReadFileError> {
         let path = &args.path;
         let failed = |source| ReadFileError::Read { path: path.clone(), source };
         if args.limit == Some(0) {
             return Err(ReadFileError::NoLines);
         }
         check(stop)?;
-        let real = self.workspace.resolve(path)?;
+        let place = access.locate(path, Intent::Read)?;
         check(stop)?;
-        let (mut file, bytes) = open_regular(&real, path)?;
+        let (mut file, bytes) = place.open_file()?;
 
         let mut head = Vec::with_capacity(MAGIC_BYTES);
         (&mut file).take(MAGIC_BYTES as u64).read_to_end(&mut head).map_err(failed)?;

@@ -16,7 +16,7 @@ mod scan;
 mod tests;
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::fs::File;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
@@ -25,9 +25,10 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{WorkError, interruptible};
-use crate::glob::NamePattern;
-use crate::walk::{is_file, walk};
-use crate::workspace::open_regular;
+use crate::dir::Kind;
+use crate::glob::{NamePattern, PatternError};
+use crate::walk::{IgnoreFiles, Walk, is_skipped, skipped_note};
+use crate::workspace::{Access, Intent, Place};
 use crate::{PathError, Workspace};
 use scan::{Hit, Scanner};
 
@@ -42,6 +43,15 @@ pub const MAX_LINE_BYTES: usize = 500;
 
 /// The longest line that is searched: 8 MiB. A file with a longer line counts as unreadable.
 pub const MAX_SEARCHED_LINE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The maximum length of a regular expression: 16 KiB.
+pub const MAX_PATTERN_BYTES: usize = 16 * 1024;
+
+/// The maximum depth of groups in a regular expression.
+pub const MAX_NESTING: u32 = 100;
+
+/// The maximum size of a compiled regular expression: 10 MiB.
+pub const MAX_REGEX_BYTES: usize = 10 * 1024 * 1024;
 
 /// The `search` tool. It respects `.gitignore` and skips binary files.
 #[derive(Debug, Clone)]
@@ -117,9 +127,17 @@ pub enum SearchError {
         /// The expression that matches the text literally.
         literal: String,
     },
-    /// The glob is invalid.
+    /// The regular expression is longer than [`MAX_PATTERN_BYTES`].
+    #[error(
+        "the pattern has {bytes} bytes, at most {MAX_PATTERN_BYTES} are allowed; search for a part of it"
+    )]
+    PatternTooLong {
+        /// The length of the expression.
+        bytes: usize,
+    },
+    /// The glob is invalid, or exceeds a [limit](crate::glob).
     #[error("Invalid include pattern: {0}")]
-    Include(#[from] globset::Error),
+    Include(#[from] PatternError),
     /// The path is a file that cannot be searched.
     #[error("Search error: {path}: {cause}")]
     File {
@@ -140,7 +158,9 @@ impl SearchError {
     fn into_tool_error(self) -> ToolError {
         match self {
             Self::Cancelled => ToolError::Cancelled,
-            Self::Regex { .. } | Self::Include(_) => ToolError::InvalidArgs(self.to_string()),
+            Self::Regex { .. } | Self::PatternTooLong { .. } | Self::Include(_) => {
+                ToolError::InvalidArgs(self.to_string())
+            }
             error => error.into(),
         }
     }
@@ -166,8 +186,8 @@ impl Tool for SearchTool {
 
     async fn call(&self, args: SearchArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
-        let tool = self.clone();
-        match interruptible(ctx, Some(self.timeout), move |stop| tool.search(&args, stop)).await {
+        let (tool, access) = (self.clone(), self.workspace.access(ctx));
+        match interruptible(ctx, Some(self.timeout), move |stop| tool.search(&access, &args, stop)).await {
             Ok(found) => found.map_err(SearchError::into_tool_error),
             Err(WorkError::TimedOut) => Err(SearchError::TimedOut.into()),
             Err(halt) => Err(halt.into()),
@@ -176,14 +196,20 @@ impl Tool for SearchTool {
 }
 
 impl SearchTool {
-    fn search(&self, args: &SearchArgs, stop: &CancellationToken) -> Result<ToolResult, SearchError> {
+    fn search(
+        &self,
+        access: &Access,
+        args: &SearchArgs,
+        stop: &CancellationToken,
+    ) -> Result<ToolResult, SearchError> {
         let mut scanner = Scanner::new(&args.pattern, args.case_sensitive)?;
         let include = args.include.as_deref().map(NamePattern::new).transpose()?;
-        let root = self.workspace.resolve(&args.path)?;
-        let labels = self.workspace.labels();
+        let place = access.locate(&args.path, Intent::Read)?;
+        let labels = access.labels();
         let mut matches = Matches::new(self.max_matches);
-        if std::fs::metadata(&root).map_err(|source| PathError::access(&args.path, source))?.is_dir() {
-            for entry in walk(&root, None) {
+        if place.facts()?.kind == Kind::Folder {
+            let mut walk = walk(access, &place);
+            while let Some(entry) = walk.next() {
                 if stop.is_cancelled() {
                     return Err(SearchError::Cancelled);
                 }
@@ -191,35 +217,52 @@ impl SearchTool {
                     matches.unreadable += 1;
                     continue;
                 };
-                let included = || include.as_ref().is_none_or(|include| include.matches(entry.path(), &root));
-                if !is_file(&entry) || !included() {
+                let rest = entry.below.strip_prefix(place.below()).unwrap_or(&entry.below);
+                let included = || include.as_ref().is_none_or(|include| include.matches(rest));
+                if entry.kind != Kind::File || !included() {
                     continue;
                 }
-                match scan(&mut scanner, entry.path(), matches.missing(), stop) {
-                    Ok(hits) => matches.add(&labels.of(entry.path()), hits),
+                let hits = place
+                    .dir()
+                    .open_file(&entry.below)
+                    .map_err(|error| error.to_string())
+                    .and_then(|(file, _)| scan(&mut scanner, file, matches.missing(), stop));
+                match hits {
+                    Ok(hits) => matches.add(&labels.of(&place.real().join(rest)), hits),
                     Err(_) => matches.unreadable += 1,
                 }
                 if matches.truncated {
                     break;
                 }
             }
+            matches.skipped_rules = walk.skipped_rules();
         } else {
-            let hits = scan(&mut scanner, &root, matches.missing(), stop)
+            let hits = place
+                .open_file()
+                .map_err(|error| error.to_string())
+                .and_then(|(file, _)| scan(&mut scanner, file, matches.missing(), stop))
                 .map_err(|cause| SearchError::File { path: args.path.clone(), cause })?;
-            matches.add(&labels.of(&root), hits);
+            matches.add(&labels.of(place.real()), hits);
         }
         if stop.is_cancelled() { Err(SearchError::Cancelled) } else { Ok(matches.into_result(&args.pattern)) }
     }
 }
 
+/// Walks the files that the call can read. A repository is searched only if its folder is named.
+fn walk<'a>(access: &'a Access, place: &'a Place) -> Walk<'a> {
+    Walk::new(place.dir(), place.below(), IgnoreFiles::Respected).with_filter(|below, kind| {
+        !(kind == Kind::Folder && below.file_name().is_some_and(is_skipped))
+            && access.allows(place, below, Intent::Read)
+    })
+}
+
 /// Returns one hit more than `missing`, if there is one, so that the caller knows whether the result is complete.
 fn scan(
     scanner: &mut Scanner,
-    path: &Path,
+    file: File,
     missing: usize,
     stop: &CancellationToken,
 ) -> Result<Vec<Hit>, String> {
-    let (file, _) = open_regular(path, "the file").map_err(|error| error.to_string())?;
     scanner.scan(file, missing.saturating_add(1), stop).map_err(|error| error.to_string())
 }
 
@@ -233,11 +276,13 @@ struct Matches {
     truncated: bool,
     /// The number of files that could not be read.
     unreadable: usize,
+    /// The number of lines of ignore files that had no effect.
+    skipped_rules: usize,
 }
 
 impl Matches {
     fn new(max: usize) -> Self {
-        Self { lines: Vec::new(), max, truncated: false, unreadable: 0 }
+        Self { lines: Vec::new(), max, truncated: false, unreadable: 0, skipped_rules: 0 }
     }
 
     fn missing(&self) -> usize {
@@ -255,7 +300,7 @@ impl Matches {
     }
 
     fn into_result(self, pattern: &str) -> ToolResult {
-        let Self { lines, truncated, unreadable, .. } = self;
+        let Self { lines, truncated, unreadable, skipped_rules, .. } = self;
         let shown = lines.len();
         let mut out = if shown == 0 {
             format!("No matches found for '{pattern}'")
@@ -268,6 +313,7 @@ impl Matches {
             // Writing to a string cannot fail.
             let _ = write!(out, "\n({unreadable} files could not be read)");
         }
+        out.push_str(&skipped_note(skipped_rules));
         let details = json!({"matches": shown, "truncated": truncated, "unreadable": unreadable});
         ToolResult::text(out).with_details(details)
     }

@@ -31,6 +31,8 @@ use std::sync::Arc;
 
 use agent_core::{AgentTool, BasicAgent};
 
+use crate::dir::Identity;
+
 pub use load::{FrontMatter, SkillError, SkillNote, parse_frontmatter};
 
 /// The name of the file that describes a skill.
@@ -49,6 +51,8 @@ pub struct Skill {
     matter: FrontMatter,
     /// The real path of the `SKILL.md`.
     location: PathBuf,
+    /// The folder of the `SKILL.md` when it was loaded. Another folder at the same path is not the skill.
+    folder: Identity,
     /// The origin, as the caller named it.
     source: String,
 }

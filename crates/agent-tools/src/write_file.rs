@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::blocking::{interruptible, to_completion};
-use crate::workspace::{FileLock, replace_file};
+use crate::workspace::{FileLock, Intent};
 use crate::{PathError, Workspace};
 
 /// The `write_file` tool. It creates missing folders, and replaces an existing file as a whole.
@@ -81,12 +81,12 @@ impl Tool for WriteFileTool {
 
     async fn call(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
-        let (workspace, path) = (self.workspace.clone(), args.path.clone());
-        let real = interruptible(ctx, None, move |_| workspace.resolve(&path)).await??;
+        let (access, path) = (self.workspace.access(ctx), args.path.clone());
+        let place = interruptible(ctx, None, move |_| access.locate(&path, Intent::Write)).await??;
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
-            turn = FileLock::enter(&real) => turn,
+            turn = FileLock::enter(place.real()) => turn,
         };
         let cancel = ctx.cancel.clone();
         to_completion(move || {
@@ -96,8 +96,10 @@ impl Tool for WriteFileTool {
                 return Err(ToolError::Cancelled);
             }
             let (path, bytes) = (args.path, args.content.len());
-            replace_file(&real, args.content.as_bytes())
-                .map_err(|source| WriteFileError::Write { path: path.clone(), source })?;
+            place.replace(args.content.as_bytes()).map_err(|error| match error {
+                PathError::Access { path, source } => WriteFileError::Write { path, source },
+                error => error.into(),
+            })?;
             let text = format!("Wrote {bytes} bytes to {path}");
             Ok(ToolResult::text(text).with_details(json!({"path": path, "bytes": bytes})))
         })

@@ -65,6 +65,9 @@ fn pages() -> Vec<Page> {
                 ("search::TIMEOUT", seconds(search::TIMEOUT)),
                 ("search::MAX_LINE_BYTES", bytes(search::MAX_LINE_BYTES as u64)),
                 ("search::MAX_SEARCHED_LINE_BYTES", bytes(search::MAX_SEARCHED_LINE_BYTES as u64)),
+                ("search::MAX_PATTERN_BYTES", bytes(search::MAX_PATTERN_BYTES as u64)),
+                ("search::MAX_NESTING", search::MAX_NESTING.to_string()),
+                ("search::MAX_REGEX_BYTES", bytes(search::MAX_REGEX_BYTES as u64)),
             ],
         },
     ]

@@ -139,7 +139,11 @@ fn race(name: &str, scene: &Scene, work: impl Fn(usize, &Counts) + Sync) {
     let changed = after.iter().filter(|file| !before.contains(file)).count()
         + before.iter().filter(|file| !after.contains(file)).count();
     eprintln!("{name}: {times} exchanges, {worked} calls worked, {refused} failed");
-    assert!(leaks.is_empty() && changed == 0, "{} leaks, {changed} files outside changed: {leaks:.2?}", leaks.len());
+    assert!(
+        leaks.is_empty() && changed == 0,
+        "{} leaks, {changed} files outside changed: {leaks:.2?}",
+        leaks.len()
+    );
     assert!(times > 100 && worked > 10, "the race did not take place");
 }
 

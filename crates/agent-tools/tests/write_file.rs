@@ -134,3 +134,51 @@ fn writing_twice_is_the_same_as_writing_once() {
         Effects::Idempotent
     );
 }
+
+/// Attack 17.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn extended_attributes_are_kept_by_a_write_and_by_an_edit() {
+    use rustix::fs::{XattrFlags, fgetxattr, fsetxattr};
+    let folder = folder();
+    folder.put("a.txt", "old");
+    let open = || std::fs::File::open(folder.path().join("a.txt")).unwrap();
+    if let Err(error) = fsetxattr(open(), "user.note", b"mine", XattrFlags::empty()) {
+        println!("skipped: this file system has no attributes of users: {error}");
+        return;
+    }
+    text(write(&folder, "a.txt", "new").await);
+    let edit = agent_tools::EditFileTool::new(folder.workspace.clone());
+    text(call(&edit, json!({"path": "a.txt", "old_text": "new", "new_text": "newer"})).await);
+    let mut value = vec![0; 100];
+    let length = fgetxattr(open(), "user.note", &mut *value).unwrap();
+    assert_eq!(&value[..length], b"mine");
+    assert_eq!(folder.get("a.txt"), b"newer");
+}
+
+/// Attack 17: a hard link may lead to a file outside of the root, so its content is not changed through it.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_with_several_names_is_replaced_under_one_of_them() {
+    let (outside, folder) = (folder(), folder());
+    outside.put("far.txt", "one");
+    std::fs::hard_link(outside.path().join("far.txt"), folder.path().join("near.txt")).unwrap();
+    text(write(&folder, "near.txt", "two").await);
+    assert_eq!((folder.get("near.txt"), outside.get("far.txt")), (b"two".to_vec(), b"one".to_vec()));
+    std::fs::hard_link(outside.path().join("far.txt"), folder.path().join("other.txt")).unwrap();
+    let edit = agent_tools::EditFileTool::new(folder.workspace.clone());
+    text(call(&edit, json!({"path": "other.txt", "old_text": "one", "new_text": "three"})).await);
+    assert_eq!((folder.get("other.txt"), outside.get("far.txt")), (b"three".to_vec(), b"one".to_vec()));
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn new_content_does_not_get_the_rights_of_the_owner() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    folder.put("tool", "old");
+    let path = folder.path().join("tool");
+    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o6755)).unwrap();
+    text(write(&folder, "tool", "new").await);
+    assert_eq!(path.metadata().unwrap().permissions().mode() & 0o7777, 0o755);
+}

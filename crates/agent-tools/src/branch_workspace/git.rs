@@ -18,6 +18,7 @@ use super::error::BranchWorkspaceError;
 use administration::Administration;
 use own_folder::OwnFolder;
 use repository::Repository;
+use crate::dir::Dir;
 
 /// The name of the worktree's folder in the folder that was made for it.
 const TREE: &str = "tree";
@@ -66,8 +67,9 @@ impl Worktree {
         tree.administration = Some(administration);
         own.remove()?;
         let root = tree.root();
-        // The origin may not be in this commit.
-        std::fs::create_dir_all(&root).map_err(|e| BranchWorkspaceError::io("made", &root, e))?;
+        // The origin may not be in this commit, or the commit may have a symlink in its place.
+        let made = Dir::open(&at).and_then(|dir| dir.create_dirs(&tree.prefix));
+        made.map_err(|e| BranchWorkspaceError::io("made", &root, e))?;
         Ok(tree)
     }
 

@@ -1,10 +1,12 @@
 //! A summary of the content of a folder, with which changes are detected.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+
+use super::scan::is_missing;
+use crate::dir::{Dir, Kind};
 
 /// The number of bytes that are read at once.
 const CHUNK: usize = 64 << 10;
@@ -84,25 +86,23 @@ impl Fingerprints {
         Print { one: self.0.build_hasher(), two: self.1.build_hasher(), len: 0 }
     }
 
-    /// Returns the entry at a path, or `None` if there is none. Links are not followed.
-    pub(super) fn entry(&self, path: &Path) -> io::Result<Option<Entry>> {
-        let meta = match fs::symlink_metadata(path) {
-            Ok(meta) => meta,
-            // A path below a file does not exist either.
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(None);
-            }
+    /// Returns the entry at a path below `dir`, or `None` if there is none. Links are not followed.
+    pub(super) fn entry(&self, dir: &Dir, below: &Path) -> io::Result<Option<Entry>> {
+        let facts = match dir.facts(below) {
+            Ok(facts) => facts,
+            Err(e) if is_missing(&e) => return Ok(None),
             Err(e) => return Err(e),
         };
-        if meta.file_type().is_symlink() {
-            return fs::read_link(path).map(|to| Some(Entry::Link(to)));
+        match facts.kind {
+            Kind::Link => dir.read_link(below).map(|to| Some(Entry::Link(to))),
+            Kind::Folder | Kind::Other => Ok(Some(Entry::Other)),
+            Kind::File => {
+                let (mut file, facts) = dir.open_file(below)?;
+                let mut print = self.begin();
+                print.all_of(&mut file, |_| Ok(()))?;
+                Ok(Some(print.end(facts.executable)))
+            }
         }
-        if !meta.is_file() {
-            return Ok(Some(Entry::Other));
-        }
-        let mut print = self.begin();
-        print.all_of(&mut File::open(path)?, |_| Ok(()))?;
-        Ok(Some(print.end(is_executable(&meta))))
     }
 }
 
@@ -132,14 +132,4 @@ impl Print {
     pub(super) fn end(self, executable: bool) -> Entry {
         Entry::File { len: self.len, hash: (self.one.finish(), self.two.finish()), executable }
     }
-}
-
-#[cfg(unix)]
-pub(super) fn is_executable(meta: &fs::Metadata) -> bool {
-    std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o111 != 0
-}
-
-#[cfg(not(unix))]
-pub(super) fn is_executable(_: &fs::Metadata) -> bool {
-    false
 }

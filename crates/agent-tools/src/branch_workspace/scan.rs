@@ -4,11 +4,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use ignore::{DirEntry, Walk, WalkBuilder};
+use ignore::gitignore::Gitignore;
 
+use super::Folder;
 use super::error::BranchWorkspaceError;
 use super::manifest::{Entry, Fingerprints, Manifest};
+use crate::dir::{Dir, Kind, is_link_error};
+use crate::ignore_rules::rules_of;
+use crate::walk::{Found, IgnoreFiles, Walk};
+use crate::workspace::is_repository;
 
 /// The maximum size of a folder.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +33,8 @@ pub(super) enum Rules {
 /// The rules of the folders above an origin, which do not apply to a copy at another place.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Above {
-    origin: PathBuf,
-    matchers: Arc<Vec<Gitignore>>,
+    /// The path of the origin relative to a folder, and the rules of this folder.
+    matchers: Arc<Vec<(PathBuf, Gitignore)>>,
 }
 
 impl Above {
@@ -50,15 +54,12 @@ impl Above {
         }
         let folders = if in_repository { folders } else { Vec::new() };
         let matcher = |folder: &&Path| {
-            let mut builder = GitignoreBuilder::new(folder);
-            // A file that cannot be read has no effect.
-            drop(builder.add(folder.join(".gitignore")));
-            builder.build().ok()
+            let (system, below) = Dir::whole_system(folder).ok()?;
+            // A file that cannot be read has no effect, and neither has a line that exceeds a limit.
+            let rules = rules_of(&system, &below.join(".gitignore"), &mut 0).ok()?;
+            Some((origin.strip_prefix(folder).ok()?.to_path_buf(), rules))
         };
-        Self {
-            origin: origin.to_path_buf(),
-            matchers: Arc::new(folders.iter().filter_map(matcher).collect()),
-        }
+        Self { matchers: Arc::new(folders.iter().filter_map(matcher).collect()) }
     }
 
     /// Returns no rules.
@@ -67,10 +68,12 @@ impl Above {
     }
 
     fn excludes(&self, relative: &Path) -> bool {
-        let path = self.origin.join(relative);
         // The innermost folder with a matching rule decides.
-        let said = self.matchers.iter().map(|m| m.matched_path_or_any_parents(&path, false));
-        said.into_iter().find(|m| !m.is_none()).is_some_and(|m| m.is_ignore())
+        let matches = self
+            .matchers
+            .iter()
+            .map(|(origin, rules)| rules.matched_path_or_any_parents(origin.join(relative), false));
+        matches.into_iter().find(|m| !m.is_none()).is_some_and(|m| m.is_ignore())
     }
 }
 
@@ -114,110 +117,81 @@ impl<'a> Counter<'a> {
 
 /// Walks all entries that the rules include, with folders, sorted by path. Links are not followed. `with_git` includes
 /// `.git`.
-pub(super) fn walk(root: &Path, rules: &Rules, with_git: bool) -> Walk {
-    let ignoring = matches!(rules, Rules::Ignoring(_));
-    let above = match rules {
-        Rules::Ignoring(above) => above.clone(),
-        Rules::All => Above::nothing(),
+pub(super) fn walk<'a>(dir: &Dir, rules: &'a Rules, with_git: bool) -> Walk<'a> {
+    let ignore_files = match rules {
+        Rules::Ignoring(_) => IgnoreFiles::Respected,
+        Rules::All => IgnoreFiles::Disregarded,
     };
-    let from = root.to_path_buf();
-    WalkBuilder::new(root)
-        .standard_filters(false)
-        .ignore(ignoring)
-        .git_ignore(ignoring)
-        .git_exclude(ignoring)
-        .require_git(false)
-        .follow_links(false)
-        .sort_by_file_path(Path::cmp)
-        .filter_entry(move |entry| {
-            let relative = entry.path().strip_prefix(&from).unwrap_or(entry.path());
-            entry.depth() == 0 || ((with_git || !is_git(entry)) && !(ignoring && above.excludes(relative)))
-        })
-        .build()
-}
-
-/// Returns whether an entry is the repository itself, at any depth: a folder, or a file in a worktree.
-fn is_git(entry: &DirEntry) -> bool {
-    entry.file_name() == ".git"
-}
-
-/// Returns the path of an entry relative to the root.
-pub(super) fn relative(root: &Path, entry: &DirEntry) -> PathBuf {
-    entry.path().strip_prefix(root).unwrap_or(entry.path()).to_path_buf()
-}
-
-pub(super) fn walked(
-    root: &Path,
-    entry: Result<DirEntry, ignore::Error>,
-) -> Result<DirEntry, BranchWorkspaceError> {
-    entry.map_err(|e| {
-        let source = e.into_io_error().unwrap_or_else(|| io::Error::other("a walk failed"));
-        BranchWorkspaceError::io("read", root, source)
+    Walk::new(dir, Path::new(""), ignore_files).with_filter(move |below, _| {
+        let is_git = below.file_name().is_some_and(is_repository);
+        let excluded = match rules {
+            Rules::Ignoring(above) => above.excludes(below),
+            Rules::All => false,
+        };
+        (with_git || !is_git) && !excluded
     })
+}
+
+pub(super) fn walked(root: &Path, entry: io::Result<Found>) -> Result<Found, BranchWorkspaceError> {
+    entry.map_err(|source| BranchWorkspaceError::io("read", root, source))
 }
 
 /// Returns the content of a folder.
 pub(super) fn scan(
-    root: &Path,
+    folder: &Folder,
     rules: &Rules,
     limits: Limits,
     prints: &Fingerprints,
 ) -> Result<Manifest, BranchWorkspaceError> {
-    scan_again(root, rules, limits, prints, &Manifest::default())
+    scan_again(folder, rules, limits, prints, &Manifest::default())
 }
 
 /// Returns the content of a folder, including earlier files that the rules now exclude.
 pub(super) fn scan_again(
-    root: &Path,
+    folder: &Folder,
     rules: &Rules,
     limits: Limits,
     prints: &Fingerprints,
     before: &Manifest,
 ) -> Result<Manifest, BranchWorkspaceError> {
-    let mut counter = Counter::new(root, limits);
+    let mut counter = Counter::new(&folder.real, limits);
     let mut found = Manifest::default();
-    let mut look = |path: PathBuf, found: &mut Manifest| {
-        let real = root.join(&path);
-        let failed = |e| BranchWorkspaceError::io("read", &real, e);
+    let mut look = |path: &Path, found: &mut Manifest| {
+        let failed = |e| BranchWorkspaceError::io("read", &folder.real.join(path), e);
         // The size is checked before the file is read, because reading a large file takes long.
-        let meta = match std::fs::symlink_metadata(&real) {
-            Ok(meta) => meta,
-            Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-                return Ok(());
-            }
+        let facts = match folder.dir.facts(path) {
+            Ok(facts) => facts,
+            Err(e) if is_missing(&e) => return Ok(()),
             Err(e) => return Err(failed(e)),
         };
-        if !meta.is_file() && !meta.file_type().is_symlink() {
+        if !matches!(facts.kind, Kind::File | Kind::Link) {
             return Ok(());
         }
         counter.file()?;
-        counter.bytes(if meta.is_file() { meta.len() } else { 0 })?;
-        if let Some(entry) = prints.entry(&real).map_err(failed)?
+        counter.bytes(if facts.kind == Kind::File { facts.bytes } else { 0 })?;
+        if let Some(entry) = prints.entry(&folder.dir, path).map_err(failed)?
             && entry != Entry::Other
         {
-            found.0.insert(path, entry);
+            found.0.insert(path.to_path_buf(), entry);
         }
         Ok(())
     };
-    for entry in walk(root, rules, false) {
-        let entry = walked(root, entry)?;
-        if !entry.file_type().is_some_and(|t| t.is_dir()) {
-            look(relative(root, &entry), &mut found)?;
+    for entry in walk(&folder.dir, rules, false) {
+        let entry = walked(&folder.real, entry)?;
+        if entry.kind != Kind::Folder {
+            look(&entry.below, &mut found)?;
         }
     }
     for path in before.0.keys() {
-        // A path behind a link that replaced a folder is not the earlier file.
-        if !found.0.contains_key(path) && !is_behind_link(root, path) {
-            look(path.clone(), &mut found)?;
+        if !found.0.contains_key(path) {
+            look(path, &mut found)?;
         }
     }
     Ok(found)
 }
 
-/// Returns whether a folder of this path is a link.
-pub(super) fn is_behind_link(root: &Path, relative: &Path) -> bool {
-    let folders = relative.ancestors().skip(1).filter(|p| !p.as_os_str().is_empty());
-    folders
-        .into_iter()
-        .any(|p| std::fs::symlink_metadata(root.join(p)).is_ok_and(|m| m.file_type().is_symlink()))
+/// Returns whether an error means that a path does not exist. A path below a file does not exist, and a path behind a link
+/// that replaced a folder is not the earlier file.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) || is_link_error(error)
 }

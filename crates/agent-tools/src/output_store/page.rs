@@ -1,6 +1,5 @@
 //! Reads a part of an output, cut at character boundaries.
 
-use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 
 use super::stored::{Place, Stored};
@@ -110,8 +109,11 @@ fn bytes_at(kept: &Stored, from: u64, len: usize) -> io::Result<Vec<u8>> {
             let rest = bytes.get(from..).unwrap_or_default();
             Ok(rest.get(..len).unwrap_or(rest).to_vec())
         }
-        Place::File { path, .. } => {
-            let mut file = File::open(path)?;
+        Place::File { name, identity, folder, .. } => {
+            let (mut file, facts) = folder.dir.open_file(name)?;
+            if facts.identity != *identity {
+                return Err(io::Error::other("another process has replaced its file"));
+            }
             file.seek(SeekFrom::Start(from))?;
             let mut bytes = Vec::new();
             file.take(len as u64).read_to_end(&mut bytes)?;

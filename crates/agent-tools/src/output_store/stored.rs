@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{StoredOutput, key_of};
+use super::{Folder, StoredOutput, key_of};
+use crate::dir::Identity;
 
 /// The location of the bytes of an output.
 #[derive(Debug)]
@@ -11,9 +12,11 @@ pub(super) enum Place {
     Memory(Vec<u8>),
     /// The reference keeps the folder as long as a file is in it.
     File {
-        path: PathBuf,
+        name: PathBuf,
+        /// Another file with the same name is not the output.
+        identity: Identity,
         bytes: u64,
-        _folder: Arc<tempfile::TempDir>,
+        folder: Arc<Folder>,
     },
 }
 
@@ -47,9 +50,9 @@ impl Stored {
 
 impl Drop for Stored {
     fn drop(&mut self) {
-        if let Place::File { path, .. } = &self.place {
+        if let Place::File { name, folder, .. } = &self.place {
             // An error means that the file does not exist, or that it is removed with the folder later.
-            drop(std::fs::remove_file(path));
+            drop(folder.dir.remove_file(name));
         }
     }
 }

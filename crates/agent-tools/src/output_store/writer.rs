@@ -2,12 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::stored::{Place, Stored};
-use super::{MEMORY_BYTES, OutputStore, OutputStoreError, StoredOutput};
+use super::{Folder, MEMORY_BYTES, OutputStore, OutputStoreError, StoredOutput};
 use crate::blocking::to_completion;
+use crate::dir::{Dir, Identity, NewFile};
 
 /// The size of the write buffer.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -33,8 +34,9 @@ struct Work {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    path: PathBuf,
-    folder: Arc<tempfile::TempDir>,
+    name: PathBuf,
+    identity: Identity,
+    folder: Arc<Folder>,
     bytes: u64,
 }
 
@@ -127,7 +129,9 @@ impl Work {
             self.write();
         }
         let place = match self.file.take() {
-            Some(OpenFile { path, folder, bytes, .. }) => Place::File { path, bytes, _folder: folder },
+            Some(OpenFile { name, identity, folder, bytes, .. }) => {
+                Place::File { name, identity, bytes, folder }
+            }
             None => Place::Memory(std::mem::take(&mut self.buffer)),
         };
         let kept = Stored::new(place, produced);
@@ -147,7 +151,7 @@ impl Drop for Work {
     fn drop(&mut self) {
         self.store.give_back(self.reserved);
         if let Some(open) = &self.file {
-            drop(std::fs::remove_file(&open.path));
+            drop(open.folder.dir.remove_file(&open.name));
         }
     }
 }
@@ -156,7 +160,9 @@ impl OpenFile {
     fn new(store: &OutputStore) -> io::Result<Self> {
         let folder = store.folder()?;
         // Created for this account only (0600) and under an unpredictable name.
-        let (file, path) = tempfile::Builder::new().prefix("out-").tempfile_in(folder.path())?.keep()?;
-        Ok(Self { file, path, folder, bytes: 0 })
+        let make = |dir: &Dir, path: &Path| dir.create_file(path, NewFile::Private);
+        let (file, name) = folder.dir.with_new_name(Path::new(""), "out-", make)?;
+        let identity = folder.dir.facts(&name)?.identity;
+        Ok(Self { file, name, identity, folder, bytes: 0 })
     }
 }

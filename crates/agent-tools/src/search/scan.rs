@@ -8,10 +8,9 @@ use grep_matcher::Matcher as _;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkFinish, SinkMatch};
 
-use super::{MAX_LINE_BYTES, MAX_SEARCHED_LINE_BYTES, SearchError};
-
-/// The maximum size of a compiled expression, in bytes.
-const MAX_REGEX_BYTES: usize = 10 * 1024 * 1024;
+use super::{
+    MAX_LINE_BYTES, MAX_NESTING, MAX_PATTERN_BYTES, MAX_REGEX_BYTES, MAX_SEARCHED_LINE_BYTES, SearchError,
+};
 
 /// A compiled expression and the searcher that applies it.
 #[derive(Debug)]
@@ -29,11 +28,15 @@ pub(super) struct Hit {
 
 impl Scanner {
     pub(super) fn new(pattern: &str, case_sensitive: bool) -> Result<Self, SearchError> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(SearchError::PatternTooLong { bytes: pattern.len() });
+        }
         let matcher = RegexMatcherBuilder::new()
             .case_insensitive(!case_sensitive)
             .line_terminator(Some(b'\n'))
             .size_limit(MAX_REGEX_BYTES)
             .dfa_size_limit(MAX_REGEX_BYTES)
+            .nest_limit(MAX_NESTING)
             .build(pattern)
             .map_err(|error| SearchError::Regex {
                 pattern: pattern.to_owned(),

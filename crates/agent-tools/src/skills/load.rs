@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::dir::Dir;
+
 use super::{MAX_SKILL_BYTES, MAX_SKILLS, SKILL_FILE, Skill, SkillSet};
 
 /// The maximum length of a name, in characters.
@@ -197,19 +199,23 @@ pub(super) fn folder(folder: &Path, source: &str) -> Result<SkillSet, SkillError
 }
 
 fn skill(file: &Path, source: &str, notes: &mut Vec<SkillNote>) -> Result<Skill, SkillError> {
-    let matter = parse_frontmatter(&read(file)?)?;
-    let folder = file.parent().and_then(Path::file_name).and_then(|n| n.to_str());
-    notes.extend(oddities(&matter, folder).into_iter().map(|text| SkillNote::new(file, text)));
-    let location = fs::canonicalize(file).map_err(|e| SkillError::io(file, e))?;
-    Ok(Skill { matter, location, source: source.to_owned() })
+    let io = |e| SkillError::io(file, e);
+    // Links are resolved once, when the skill is loaded. The folder at the end is the folder of the skill.
+    let location = fs::canonicalize(file).map_err(io)?;
+    let (system, below) = Dir::whole_system(&location).map_err(io)?;
+    let folder = system.open_dir(below.parent().unwrap_or(Path::new(""))).map_err(io)?;
+    let name = location.file_name().map(Path::new).unwrap_or(Path::new(SKILL_FILE));
+    let matter = parse_frontmatter(&text(&location, folder.open_file(name).map_err(io)?.0)?)?;
+    let identity = folder.facts(Path::new("")).map_err(io)?.identity;
+    let named = file.parent().and_then(Path::file_name).and_then(|n| n.to_str());
+    notes.extend(oddities(&matter, named).into_iter().map(|text| SkillNote::new(file, text)));
+    Ok(Skill { matter, location, folder: identity, source: source.to_owned() })
 }
 
 /// Reads a text file up to the size limit.
-pub(super) fn read(file: &Path) -> Result<String, SkillError> {
-    let io = |e| SkillError::io(file, e);
-    let opened = fs::File::open(file).map_err(io)?;
+pub(super) fn text(path: &Path, file: fs::File) -> Result<String, SkillError> {
     let mut bytes = Vec::new();
-    opened.take(MAX_SKILL_BYTES + 1).read_to_end(&mut bytes).map_err(io)?;
+    file.take(MAX_SKILL_BYTES + 1).read_to_end(&mut bytes).map_err(|e| SkillError::io(path, e))?;
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_SKILL_BYTES {
         return Err(SkillError::TooLarge { limit: MAX_SKILL_BYTES });
     }

@@ -1,6 +1,6 @@
 //! `skill`: reads a skill and the files in its folder.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use agent_core::{Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
@@ -8,9 +8,16 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{SKILL_FILE, Skill, SkillSet, load};
+use crate::dir::Kind;
+use crate::walk::{IgnoreFiles, Walk};
+use crate::workspace::{Access, Intent};
+use crate::{PathError, Workspace};
 
 /// The maximum number of files of a skill that are listed.
 const MAX_LISTED: usize = 100;
+
+/// The maximum number of files and folders that are visited for the list.
+const MAX_VISITED: usize = 10_000;
 
 /// The `skill` tool. It reads only files in the folders of the skills.
 pub(super) struct SkillTool {
@@ -57,23 +64,44 @@ impl Tool for SkillTool {
     async fn call(&self, args: SkillArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
         let skill = self.skill(&args.name)?.clone();
-        let read = tokio::task::spawn_blocking(move || match args.file {
-            None => instructions(&skill),
-            Some(file) => file_of(&skill, &file),
+        let ctx = ctx.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let folder = open(&skill)?;
+            match args.file {
+                None => instructions(&skill, &folder.access(&ctx)),
+                Some(file) => file_of(&skill, &folder.access(&ctx), &file),
+            }
         });
         read.await?
     }
 }
 
+fn folder(skill: &Skill) -> &Path {
+    skill.location().parent().unwrap_or(Path::new("/"))
+}
+
+/// Opens the folder of a skill, if it is the one that was loaded.
+fn open(skill: &Skill) -> Result<Workspace, ToolError> {
+    let workspace = Workspace::open(folder(skill))?;
+    let found = workspace.root_dir().and_then(|dir| dir.facts(Path::new("")).ok());
+    if workspace.root() == Some(folder(skill)) && found.is_some_and(|facts| facts.identity == skill.folder) {
+        return Ok(workspace);
+    }
+    let text = format!(
+        "another folder has replaced the folder of the skill {:?}; load the skills again",
+        skill.name()
+    );
+    Err(ToolError::Failed(text))
+}
+
 /// Returns the instructions and the list of files.
-fn instructions(skill: &Skill) -> Result<ToolResult, ToolError> {
-    let content = load::read(skill.location())?;
+fn instructions(skill: &Skill, access: &Access) -> Result<ToolResult, ToolError> {
+    let name = skill.location().file_name().and_then(|name| name.to_str()).unwrap_or(SKILL_FILE);
+    let (file, _) = access.locate(name, Intent::Read)?.open_file()?;
+    let content = load::text(skill.location(), file)?;
     let (_, body) = load::split(&content)?;
-    let folder = folder(skill);
-    let mut files = Vec::new();
-    list(folder, Path::new(""), &mut files);
-    files.sort();
-    let mut text = format!("The folder of this skill is {}.\n", folder.display());
+    let files = files(access)?;
+    let mut text = format!("The folder of this skill is {}.\n", folder(skill).display());
     if !files.is_empty() {
         text.push_str("Its files: ");
         text.push_str(&files.join(", "));
@@ -84,45 +112,31 @@ fn instructions(skill: &Skill) -> Result<ToolResult, ToolError> {
     Ok(ToolResult::text(text).with_details(json!({"skill": skill.name(), "files": files})))
 }
 
-fn folder(skill: &Skill) -> &Path {
-    skill.location().parent().unwrap_or(Path::new("/"))
-}
-
-/// Lists the files below a folder, at most [`MAX_LISTED`]. Does not follow symlinks.
-fn list(root: &Path, below: &Path, files: &mut Vec<String>) {
-    let Ok(entries) = std::fs::read_dir(root.join(below)) else { return };
-    for entry in entries.flatten() {
-        if files.len() >= MAX_LISTED {
-            return;
-        }
-        let path = below.join(entry.file_name());
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => list(root, &path, files),
-            Ok(kind) if kind.is_file() && path != Path::new(SKILL_FILE) => {
-                files.push(path.display().to_string())
-            }
-            _ => {}
-        }
-    }
+/// Lists the files below the folder, at most [`MAX_LISTED`]. Does not follow symlinks.
+fn files(access: &Access) -> Result<Vec<String>, ToolError> {
+    let folder = access.locate(".", Intent::List)?;
+    let walk = Walk::new(folder.dir(), folder.below(), IgnoreFiles::Disregarded);
+    let files = walk.take(MAX_VISITED).flatten().filter(|found| found.kind == Kind::File);
+    let files = files.filter(|file| file.below != Path::new(SKILL_FILE)).take(MAX_LISTED);
+    let mut files: Vec<String> = files.map(|file| file.below.display().to_string()).collect();
+    files.sort();
+    Ok(files)
 }
 
 /// Returns the text of a file in the folder of the skill.
-fn file_of(skill: &Skill, file: &str) -> Result<ToolResult, ToolError> {
+fn file_of(skill: &Skill, access: &Access, file: &str) -> Result<ToolResult, ToolError> {
     let outside =
         || ToolError::InvalidArgs(format!("{file:?} is not in the folder of the skill {:?}", skill.name()));
-    let path = PathBuf::from(file);
-    if !path.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+    if !Path::new(file).components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
         return Err(outside());
     }
-    let full = folder(skill).join(&path);
-    // A symlink may lead out of the folder.
-    let real =
-        std::fs::canonicalize(&full).map_err(|e| ToolError::Failed(format!("cannot read {file:?}: {e}")))?;
-    if !real.starts_with(folder(skill)) {
-        return Err(outside());
-    }
-    if !std::fs::metadata(&real).is_ok_and(|m| m.is_file()) {
-        return Err(ToolError::InvalidArgs(format!("{file:?} is no file")));
-    }
-    Ok(ToolResult::text(load::read(&real)?))
+    let opened = access.locate(file, Intent::Read).and_then(|place| place.open_file());
+    let (opened, _) = opened.map_err(|error| match error {
+        PathError::Outside { .. } => outside(),
+        PathError::IsADirectory { .. } | PathError::NotRegular { .. } => {
+            ToolError::InvalidArgs(format!("{file:?} is no file"))
+        }
+        error => ToolError::Failed(format!("cannot read {file:?}: {error}")),
+    })?;
+    Ok(ToolResult::text(load::text(Path::new(file), opened)?))
 }

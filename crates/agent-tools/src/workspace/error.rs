@@ -21,6 +21,32 @@ pub enum PathError {
         /// The path in the arguments.
         path: String,
     },
+    /// The path is in a folder that the program uses itself ([`with_protected`](crate::Workspace::with_protected)).
+    #[error("{path} belongs to this program, and tools cannot use it; use another path")]
+    Protected {
+        /// The path in the arguments.
+        path: String,
+    },
+    /// The path is in the data of a git repository and was to be written.
+    #[error("{path} is in the data of a git repository, which the file tools do not write; use git itself")]
+    Repository {
+        /// The path in the arguments.
+        path: String,
+    },
+    /// The path matches a denied pattern ([`with_denied`](crate::Workspace::with_denied)).
+    #[error("{path} matches the denied pattern {pattern}; its content cannot be read or written")]
+    Denied {
+        /// The path in the arguments.
+        path: String,
+        /// The pattern.
+        pattern: String,
+    },
+    /// A part of the path became a symlink between its resolution and the access.
+    #[error("a part of {path} became a symlink while it was opened; try again")]
+    Changed {
+        /// The path in the arguments.
+        path: String,
+    },
     /// The path has `..` after a folder that does not exist.
     #[error("{path} has `..` behind a folder that does not exist; name the path without it")]
     ParentOfMissing {

@@ -137,3 +137,24 @@ async fn where_git_cannot_help_there_is_a_typed_error() {
     let branch = workspaces.starting_at(WorktreeStart::WorkingTree).open().await.unwrap();
     assert_eq!(files(branch.root()).into_keys().collect::<Vec<_>>(), ["a.txt"]);
 }
+
+/// A hostile commit has a link in the place of the folder.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_commit_with_a_link_in_the_place_of_the_folder_leads_no_branch_out() {
+    let outside = Project::new(&[("secret.txt", "s")]);
+    let project = Project::new(&[("a.txt", "a")]);
+    std::os::unix::fs::symlink(outside.root(), project.root().join("part")).unwrap();
+    project.git(&["init", "--quiet", "--initial-branch=main"]);
+    project.commit("hostile");
+    project.git(&["tag", "hostile"]);
+    fs::remove_file(project.root().join("part")).unwrap();
+    project.write("part/deep/mine.txt", "m");
+    project.commit("mine");
+    for folder in ["part", "part/deep"] {
+        let workspaces = BranchWorkspaces::worktrees_of(project.root().join(folder)).unwrap();
+        let hostile = workspaces.starting_at(WorktreeStart::Commit("hostile".into())).open().await;
+        assert!(matches!(hostile, Err(BranchWorkspaceError::Io { .. })), "{hostile:?}");
+    }
+    assert_eq!(outside.files(), ["secret.txt"]);
+}

@@ -1,0 +1,174 @@
+//! Folders by path, for systems whose standard library cannot open files relative to a folder.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+
+use super::{Facts, Identity, Item, Kind, NewFile, names, not_regular, parts};
+
+/// A folder. The path is canonical.
+#[derive(Debug, Clone)]
+pub(crate) struct Dir {
+    path: PathBuf,
+}
+
+/// The text of the error of a path that contains a link.
+const LINK: &str = "a part of the path is a symlink";
+
+/// Returns whether an operation failed because a part of its path is a symlink.
+pub(crate) fn is_link_error(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::Other && error.to_string() == LINK
+}
+
+impl Dir {
+    /// Opens the folder at `path`, which may contain symlinks.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let path = fs::canonicalize(path)?;
+        if path.is_dir() { Ok(Self { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    /// Opens the folder that contains all real paths of a drive, and returns the rest of `real`.
+    pub(crate) fn whole_system(real: &Path) -> io::Result<(Self, PathBuf)> {
+        let is_root = |part: &Component<'_>| matches!(part, Component::Prefix(_) | Component::RootDir);
+        let root: PathBuf = real.components().take_while(is_root).collect();
+        Ok((Self { path: root }, real.components().skip_while(is_root).collect()))
+    }
+
+    /// Returns the path, if none of its folders is a link.
+    fn checked(&self, below: &Path) -> io::Result<PathBuf> {
+        let names = names(below)?;
+        let mut path = self.path.clone();
+        let folders = names.len().saturating_sub(1);
+        for (number, name) in names.into_iter().enumerate() {
+            path.push(name);
+            if number < folders && fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_symlink()) {
+                return Err(io::Error::other(LINK));
+            }
+        }
+        Ok(path)
+    }
+
+    /// Opens a folder below this one.
+    pub(crate) fn open_dir(&self, below: &Path) -> io::Result<Self> {
+        let path = self.checked(below)?;
+        let meta = fs::symlink_metadata(&path)?;
+        if meta.is_symlink() {
+            return Err(io::Error::other(LINK));
+        }
+        if meta.is_dir() { Ok(Self { path }) } else { Err(io::ErrorKind::NotADirectory.into()) }
+    }
+
+    /// Opens a folder below this one, and creates missing folders.
+    pub(crate) fn create_dirs(&self, below: &Path) -> io::Result<Self> {
+        fs::create_dir_all(self.checked(below)?)?;
+        self.open_dir(below)
+    }
+
+    /// Returns the properties of a path. A link at its end is not followed.
+    pub(crate) fn facts(&self, below: &Path) -> io::Result<Facts> {
+        fs::symlink_metadata(self.checked(below)?).map(|meta| facts(&meta))
+    }
+
+    /// Opens a regular file for reading and returns its properties.
+    pub(crate) fn open_file(&self, below: &Path) -> io::Result<(File, Facts)> {
+        let path = self.checked(below)?;
+        let found = facts(&fs::symlink_metadata(&path)?);
+        match found.kind {
+            Kind::File => {}
+            Kind::Link => return Err(io::Error::other(LINK)),
+            kind @ (Kind::Folder | Kind::Other) => return Err(not_regular(kind)),
+        }
+        let file = File::open(&path)?;
+        let facts = facts(&file.metadata()?);
+        Ok((file, facts))
+    }
+
+    /// Returns the target of a link.
+    pub(crate) fn read_link(&self, below: &Path) -> io::Result<PathBuf> {
+        fs::read_link(self.checked(below)?)
+    }
+
+    /// Returns the entries of a folder, ordered by name.
+    pub(crate) fn items(&self, below: &Path) -> io::Result<Vec<Item>> {
+        let mut items = Vec::new();
+        for entry in fs::read_dir(self.open_dir(below)?.path)? {
+            let entry = entry?;
+            items.push(Item { name: entry.file_name(), kind: kind(entry.file_type()?) });
+        }
+        items.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(items)
+    }
+
+    /// Creates a file that must not exist yet.
+    pub(crate) fn create_file(&self, below: &Path, _: NewFile) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(self.checked(below)?)
+    }
+
+    /// Creating links needs rights that accounts do not have by default.
+    pub(crate) fn create_link(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Renames a file, and replaces the file at `to`.
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(self.checked(from)?, self.checked(to)?)
+    }
+
+    /// Removes a file or link.
+    pub(crate) fn remove_file(&self, below: &Path) -> io::Result<()> {
+        fs::remove_file(self.checked(below)?)
+    }
+
+    /// Removes an empty folder.
+    pub(crate) fn remove_dir(&self, below: &Path) -> io::Result<()> {
+        fs::remove_dir(self.checked(below)?)
+    }
+
+    /// Writes `content` to `below` and creates missing folders. The content is written to a new file in the same folder and
+    /// flushed to the disk, and the new file is then renamed. It gets the permissions of the old file.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system. The old file is then unchanged.
+    pub(crate) fn replace(&self, below: &Path, content: &[u8]) -> io::Result<()> {
+        let (folder, name) = parts(below)?;
+        let folder = self.create_dirs(folder)?;
+        let name = Path::new(name);
+        let old = match folder.open_file(name) {
+            Ok((file, _)) => Some(file.metadata()?),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        if old.is_some() {
+            OpenOptions::new().write(true).open(folder.path.join(name))?;
+        }
+        let make = |folder: &Self, path: &Path| folder.create_file(path, NewFile::Usual);
+        let (mut file, new) = folder.with_new_name(Path::new(""), ".looptree-", make)?;
+        let done = file
+            .write_all(content)
+            .and_then(|()| old.map_or(Ok(()), |old| file.set_permissions(old.permissions())))
+            .and_then(|()| file.sync_all())
+            .and_then(|()| folder.rename(&new, name));
+        if done.is_err() {
+            drop(folder.remove_file(&new));
+        }
+        done
+    }
+}
+
+fn kind(of: fs::FileType) -> Kind {
+    if of.is_symlink() {
+        Kind::Link
+    } else if of.is_dir() {
+        Kind::Folder
+    } else if of.is_file() {
+        Kind::File
+    } else {
+        Kind::Other
+    }
+}
+
+/// The standard library does not give the number of a file, so all files have the same identity.
+fn facts(meta: &Metadata) -> Facts {
+    let identity = Identity { device: 0, inode: 0 };
+    Facts { kind: kind(meta.file_type()), bytes: meta.len(), executable: false, identity }
+}

@@ -1,0 +1,102 @@
+//! The one rule for all file tools: which paths they can list, read and write.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::PathError;
+use crate::glob::{NamePattern, PatternError};
+
+/// The purpose of an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    /// Showing the name.
+    List,
+    /// Showing content.
+    Read,
+    /// Changing content, or creating a file.
+    Write,
+}
+
+/// The paths that are refused although they are inside of the root.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    protected: Vec<Protected>,
+    denied: Vec<Denied>,
+}
+
+/// A file or folder that the program uses itself.
+#[derive(Debug, Clone)]
+struct Protected {
+    real: PathBuf,
+    folded: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Denied {
+    text: String,
+    pattern: NamePattern,
+}
+
+impl Rules {
+    pub(super) fn protect(&mut self, real: PathBuf) {
+        let folded = folded(&real).collect();
+        self.protected.push(Protected { real, folded });
+    }
+
+    pub(super) fn deny(&mut self, pattern: &str) -> Result<(), PatternError> {
+        self.denied.push(Denied { text: pattern.to_owned(), pattern: NamePattern::of_any_case(pattern)? });
+        Ok(())
+    }
+
+    pub(super) fn protected(&self) -> impl Iterator<Item = &Path> {
+        self.protected.iter().map(|protected| protected.real.as_path())
+    }
+
+    /// Checks a path without symlinks: `real` is absolute, and `below` is the same relative to the root.
+    pub(super) fn check(
+        &self,
+        real: &Path,
+        below: &Path,
+        intent: Intent,
+        named: &str,
+    ) -> Result<(), PathError> {
+        if !self.protected.is_empty() && self.protected.iter().any(|protected| protected.contains(real)) {
+            return Err(PathError::Protected { path: named.to_owned() });
+        }
+        if intent == Intent::Write && below.iter().any(is_repository) {
+            return Err(PathError::Repository { path: named.to_owned() });
+        }
+        if intent != Intent::List
+            && let Some(denied) = self.denied.iter().find(|denied| denied.pattern.covers(below))
+        {
+            return Err(PathError::Denied { path: named.to_owned(), pattern: denied.text.clone() });
+        }
+        Ok(())
+    }
+}
+
+impl Protected {
+    fn contains(&self, real: &Path) -> bool {
+        let mut parts = folded(real);
+        self.folded.iter().all(|part| parts.next().as_ref() == Some(part))
+    }
+}
+
+/// Returns the parts of a path in lower case. Two names that differ in case only can be the same file.
+fn folded(path: &Path) -> impl Iterator<Item = String> {
+    path.iter().map(|part| part.to_string_lossy().to_lowercase())
+}
+
+/// Returns whether a file system can take the name for `.git`: in any case, with code points that HFS+ ignores, and with the
+/// endings and the short name of Windows. These are the names that git itself does not check out.
+pub(crate) fn is_repository(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    // Cheap for nearly all names.
+    if !name.starts_with(['.', 'g', 'G']) && name.is_ascii() {
+        return false;
+    }
+    let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    let name: String = name.chars().filter(|c| !ignored(*c)).flat_map(char::to_lowercase).collect();
+    let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
+    name == ".git" || name == "git~1"
+}

@@ -1,0 +1,174 @@
+//! The rule that all file tools consult: repositories, the folders of the program, and denied patterns.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
+
+mod support;
+
+use agent_tools::Workspace;
+use serde_json::{Value, json};
+use support::{Folder, call, folder};
+
+const SECRET: &str = "PASSWORD=hunter2";
+
+fn arguments(tool: &str, path: &str) -> Value {
+    match tool {
+        "write_file" => json!({"path": path, "content": "evil"}),
+        "edit_file" => json!({"path": path, "old_text": "PASSWORD", "new_text": "evil"}),
+        "search" => json!({"path": path, "pattern": "PASSWORD"}),
+        _ => json!({"path": path}),
+    }
+}
+
+async fn try_tool(workspace: &Workspace, name: &str, path: &str) -> Result<String, String> {
+    let tools = workspace.tools();
+    let tool = tools.iter().find(|tool| tool.name() == name).unwrap();
+    let done = call(tool.as_ref(), arguments(name, path)).await;
+    done.map(|result| result.to_text()).map_err(|error| error.to_string())
+}
+
+async fn all_refused(workspace: &Workspace, tools: &[&str], path: &str, words: &str) {
+    for tool in tools {
+        match try_tool(workspace, tool, path).await {
+            Ok(text) => panic!("{tool} {path}: {text}"),
+            Err(text) => assert!(text.contains(words) && !text.contains("hunter2"), "{tool} {path}: {text}"),
+        }
+    }
+}
+
+fn project() -> Folder {
+    let folder = folder();
+    for path in [".git/config", ".git/hooks/pre-commit", "sub/.git/config", "docs/a.md"] {
+        folder.put(path, "PASSWORD in a repository\n");
+    }
+    folder.put("worktree/.git", "gitdir: PASSWORD\n");
+    folder
+}
+
+/// Attack 8.
+#[tokio::test]
+async fn no_file_tool_writes_the_data_of_a_repository() {
+    let folder = project();
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(".git", folder.path().join("alias")).unwrap();
+        std::os::unix::fs::symlink(".git/hooks/new", folder.path().join("dangling")).unwrap();
+        std::os::unix::fs::symlink(folder.path().join(".git"), folder.path().join("absolute")).unwrap();
+    }
+    let absolute = folder.path().join(".git/config").display().to_string();
+    for path in [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        ".git/info/attributes",
+        ".git",
+        "sub/.git/config",
+        "worktree/.git",
+        "new/.git/hooks/x",
+        ".GIT/hooks/x",
+        ".Git/config",
+        "docs/../.git/config",
+        "./docs/.././.git/./config",
+        absolute.as_str(),
+        ".git.",
+        ".gi\u{200c}t/config",
+    ] {
+        all_refused(&folder.workspace, &["write_file", "edit_file"], path, "data of a git repository").await;
+    }
+    #[cfg(unix)]
+    for path in ["alias/config", "alias/new/file", "dangling", "absolute/config"] {
+        all_refused(&folder.workspace, &["write_file", "edit_file"], path, "data of a git repository").await;
+    }
+    assert_eq!(folder.get(".git/config"), b"PASSWORD in a repository\n");
+    assert!(!folder.has(".git/info") && !folder.has("new") && !folder.has(".git/hooks/new"));
+    // Reading is not refused, as `git config` and `git log` show the same; walks pass by.
+    try_tool(&folder.workspace, "read_file", ".git/config").await.unwrap();
+    let found = try_tool(&folder.workspace, "search", ".").await.unwrap();
+    assert!(found.contains("docs/a.md") && !found.contains("config"), "{found}");
+    // Files of the project that only begin with these letters are files like others.
+    for path in [".gitignore", ".gitmodules", ".github/x.yml", "docs/git"] {
+        try_tool(&folder.workspace, "write_file", path).await.unwrap();
+    }
+    let free = Workspace::unconfined();
+    all_refused(&free, &["write_file", "edit_file"], &absolute, "data of a git repository").await;
+}
+
+/// Attacks 6 and 7, the side of the tools.
+#[tokio::test]
+async fn a_protected_folder_is_not_listed_searched_read_or_written() {
+    let folder = folder();
+    folder.put("work/sessions/one.json", SECRET);
+    folder.put("work/other.txt", "PASSWORD is not here");
+    let workspace = folder.workspace.clone().with_protected("work/sessions").unwrap();
+    let workspace = workspace.with_protected(folder.path().join("later/made")).unwrap();
+    let all = ["list_files", "search", "read_file", "write_file", "edit_file"];
+    for path in [
+        "work/sessions",
+        "work/sessions/one.json",
+        "work/sessions/new.json",
+        "work/../work/sessions/one.json",
+        "WORK/Sessions/one.json",
+        "later/made",
+        "later/made/x",
+    ] {
+        for tool in all {
+            let refused = try_tool(&workspace, tool, path).await.unwrap_err();
+            assert!(refused.contains("belongs to this program"), "{tool} {path}: {refused}");
+        }
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("work/sessions", folder.path().join("alias")).unwrap();
+        all_refused(&workspace, &all, "alias/one.json", "belongs to this program").await;
+        all_refused(&workspace, &all, "alias", "belongs to this program").await;
+    }
+    for tool in ["list_files", "search"] {
+        for path in [".", "work"] {
+            let shown = try_tool(&workspace, tool, path).await.unwrap();
+            assert!(shown.contains("other.txt") && !shown.contains("sessions"), "{tool}: {shown}");
+        }
+    }
+    assert_eq!(folder.get("work/sessions/one.json"), SECRET.as_bytes());
+    assert_eq!(std::fs::read_dir(folder.path().join("work/sessions")).unwrap().count(), 1);
+    assert_eq!(workspace.protected().count(), 2);
+}
+
+/// Attack 8.
+#[tokio::test]
+async fn denied_files_are_not_read_written_or_searched_by_any_name() {
+    let folder = folder();
+    for path in [".env", "config/test.ENV", "secrets/deep/key.txt", "private/a/b.txt", "open.txt"] {
+        folder.put(path, SECRET);
+    }
+    let mut workspace = folder.workspace.clone();
+    for pattern in ["*.env", "secrets/", "private/**", "/root.txt"] {
+        workspace = workspace.with_denied(pattern).unwrap();
+    }
+    let tools = ["read_file", "write_file", "edit_file", "search"];
+    for path in [
+        ".env",
+        "./config/../.env",
+        "config/test.ENV",
+        "config/new.env",
+        "secrets/deep/key.txt",
+        "secrets/new",
+        "SECRETS/new",
+        "private/a/b.txt",
+        "root.txt",
+    ] {
+        all_refused(&workspace, &tools, path, "denied pattern").await;
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(".env", folder.path().join("innocent.txt")).unwrap();
+        std::os::unix::fs::symlink("secrets/deep", folder.path().join("also")).unwrap();
+        all_refused(&workspace, &tools, "innocent.txt", "denied pattern").await;
+        all_refused(&workspace, &tools, "also/key.txt", "denied pattern").await;
+    }
+    let found = try_tool(&workspace, "search", ".").await.unwrap();
+    assert_eq!(found, format!("open.txt:1: {SECRET}\n\n(1 matches)"));
+    // Names are no secret.
+    let tools = workspace.tools();
+    let list = tools.iter().find(|tool| tool.name() == "list_files").unwrap();
+    let shown = call(list.as_ref(), json!({"max_depth": 9})).await.unwrap().to_text();
+    assert!(shown.contains(".env") && shown.contains("secrets/deep/key.txt"), "{shown}");
+    try_tool(&workspace, "write_file", "sub/root.txt").await.unwrap();
+    assert_eq!(folder.get(".env"), SECRET.as_bytes());
+}

@@ -13,6 +13,7 @@
 //! - Symlinks are copied as links if they are relative and lead to a path inside of the folder. Other links are
 //!   skipped.
 //! - The number of files and bytes is limited, both for a copy and for the changes of a branch.
+//! - Each file is opened relative to the open folders, and no link is followed.
 //! - Git runs with a small environment, without prompts, and without any program that the repository names: hooks,
 //!   filters, monitors and helpers. Files under Git LFS are pointers in a worktree.
 //!
@@ -119,6 +120,19 @@ impl BranchWorkspaces {
         Ok(Self { origin: workspace, root, form, folder: None, limits })
     }
 
+    /// Sets the rules of the branches' workspaces: they get the protected paths and the denied patterns of `workspace`, which
+    /// must have the same root as the origin. Protected paths are neither copied nor taken over.
+    ///
+    /// # Errors
+    /// Returns an error if the workspace has another root.
+    pub fn with_rules_of(mut self, workspace: &Workspace) -> Result<Self, BranchWorkspaceError> {
+        if workspace.root() != Some(&*self.root) {
+            return Err(PathError::Outside { path: self.root.display().to_string() }.into());
+        }
+        self.origin = workspace.clone();
+        Ok(self)
+    }
+
     /// Sets what happens to ignored files. It has no effect on worktrees, which contain the files that git tracks.
     #[must_use]
     pub fn with_ignored(mut self, ignored: Ignored) -> Self {
@@ -171,7 +185,7 @@ impl BranchWorkspaces {
         let origin = Folder::of(&self.origin)?;
         let (place, branch, rules, base, left_out) = match &self.form {
             Form::Copy(ignored) => {
-                let branch = Folder::of(&Workspace::open(temporary.path())?)?;
+                let branch = self.branch(temporary.path())?;
                 let rules = match ignored {
                     Ignored::LeftOut => Rules::Ignoring(Above::of(&self.root)),
                     Ignored::Included => Rules::All,
@@ -183,7 +197,7 @@ impl BranchWorkspaces {
             }
             Form::Worktree(start) => {
                 let tree = Worktree::add(&self.root, start, temporary).await?;
-                let branch = Folder::of(&Workspace::open(tree.root())?)?;
+                let branch = self.branch(&tree.root())?;
                 let looked_at = branch.clone();
                 let base = blocking(move || scan::scan(&looked_at, &Rules::All, limits, &hashes)).await?;
                 (Place::Worktree(tree), branch, Rules::Ignoring(Above::nothing()), base, Vec::new())
@@ -203,6 +217,11 @@ impl BranchWorkspaces {
             opened.push(self.open().await?);
         }
         Ok(opened)
+    }
+
+    /// Opens the folder of a branch, with the rules of the origin.
+    fn branch(&self, folder: &Path) -> Result<Folder, PathError> {
+        Folder::of(&Workspace::open(folder)?.with_rules_of(&self.origin))
     }
 
     fn temporary(&self) -> Result<tempfile::TempDir, BranchWorkspaceError> {

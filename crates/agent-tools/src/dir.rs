@@ -72,6 +72,9 @@ pub(crate) enum NewFile {
     Private,
 }
 
+/// The maximum number of entries of a folder. A larger folder cannot be listed.
+pub(crate) const MAX_ITEMS: usize = 1_000_000;
+
 /// The maximum number of random names that are tried for a new file.
 const MAX_NAMES: usize = 16;
 
@@ -110,6 +113,14 @@ fn names(below: &Path) -> io::Result<Vec<&OsStr>> {
         _ => Err(io::Error::from(io::ErrorKind::InvalidInput)),
     };
     below.components().map(name).collect()
+}
+
+/// Checks the number of entries of a folder.
+fn check_items(items: &[Item]) -> io::Result<()> {
+    if items.len() < MAX_ITEMS {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("the folder has more than {MAX_ITEMS} entries")))
 }
 
 /// Returns the error for a path that is not a regular file.

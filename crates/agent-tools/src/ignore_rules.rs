@@ -112,7 +112,7 @@ impl FolderRules {
 /// Returns whether the rules exclude a path. `levels` are the rules of the folders above it with the path of each folder,
 /// from the outermost to the innermost.
 pub(crate) fn is_ignored<'a>(
-    levels: impl DoubleEndedIterator<Item = (&'a Path, &'a FolderRules)> + Clone,
+    levels: &(impl DoubleEndedIterator<Item = (&'a Path, &'a FolderRules)> + Clone),
     below: &Path,
     kind: Kind,
 ) -> bool {

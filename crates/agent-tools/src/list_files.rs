@@ -175,7 +175,7 @@ impl ListFilesTool {
                     && access.allows(&folder, below, Intent::List)
             });
         let mut is_first = true;
-        while let Some(entry) = walk.next() {
+        for entry in walk.by_ref() {
             if stop.is_cancelled() {
                 return Err(ListFilesError::Cancelled);
             }

@@ -209,7 +209,7 @@ impl SearchTool {
         let mut matches = Matches::new(self.max_matches);
         if place.facts()?.kind == Kind::Folder {
             let mut walk = walk(access, &place);
-            while let Some(entry) = walk.next() {
+            for entry in walk.by_ref() {
                 if stop.is_cancelled() {
                     return Err(SearchError::Cancelled);
                 }

@@ -36,13 +36,16 @@ pub(crate) struct Walk<'a> {
     dir: Dir,
     ignore_files: IgnoreFiles,
     max_depth: usize,
-    keep: Box<dyn Fn(&Path, Kind) -> bool + 'a>,
+    keep: Box<Filter<'a>>,
     /// The folders above the start that have rules.
     above: Vec<(PathBuf, FolderRules)>,
     levels: Vec<Level>,
     failed: Option<io::Error>,
     tally: Tally,
 }
+
+/// The condition for entries.
+type Filter<'a> = dyn Fn(&Path, Kind) -> bool + 'a;
 
 /// A folder that is being walked.
 struct Level {
@@ -115,7 +118,7 @@ impl<'a> Walk<'a> {
         let above = self.above.iter().map(|(folder, rules)| (folder.as_path(), rules));
         let inner =
             self.levels.iter().filter_map(|level| Some((level.below.as_path(), level.rules.as_ref()?)));
-        is_ignored(above.chain(inner), below, kind)
+        is_ignored(&above.chain(inner), below, kind)
     }
 }
 

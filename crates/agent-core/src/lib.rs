@@ -129,8 +129,9 @@ pub use message::{
 };
 #[doc(inline)]
 pub use model::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ModelFact, ReasoningField,
-    Redactor, ResponseFormat, Secret, TextEnd, ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
+    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ModelFact,
+    ReasoningField, Redactor, ResponseFormat, Secret, TextEnd, ThinkingBudgets, ThinkingForm, ThinkingFormat,
+    ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
 pub use parallel::{
@@ -152,7 +153,6 @@ pub use run::{LoopPolicy, QueueKind, QueueMode, SteeringPolicy, ToolChange, Tool
 pub use shared::Shared;
 #[doc(inline)]
 pub use tokio_util::sync::CancellationToken;
-pub use value_depth::MAX_VALUE_DEPTH;
 #[doc(inline)]
 pub use tool::validate::{
     ArgumentError, ArgumentErrors, ArgumentValidator, MAX_ARGUMENT_ERRORS, SchemaValidator,
@@ -164,5 +164,6 @@ pub use tool::{
 };
 #[doc(inline)]
 pub use tool::{Tool, argument_schema, tool_fn};
+pub use value_depth::MAX_VALUE_DEPTH;
 #[doc(inline)]
 pub use wire::{Encoded, WireCache, WireKey};

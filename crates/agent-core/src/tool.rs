@@ -40,6 +40,18 @@ pub use tools::Tools;
 pub(crate) use typed::plain_schema;
 pub use typed::{FunctionTool, Tool, argument_schema, tool_fn};
 
+/// How a tool accesses a file, for the policies of its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileAccess {
+    /// Reads a file that the arguments name.
+    Read,
+    /// Reads a file that the tool found by itself, about which no question was asked.
+    Find,
+    /// Writes a file that the arguments name.
+    Write,
+}
+
 /// A restriction that a tool passes to the tools of sub-agents. Its type is known to the tools that share it.
 pub type Confinement = Arc<dyn Any + Send + Sync>;
 

@@ -4,13 +4,13 @@
 //! dropping it would overflow the stack of the test itself.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails loudly")]
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::hooks::Hooks;
 use agent_core::run::ToolChange;
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CancellationToken, Completion, Content, Ended, EventSink, ExtensionMessage, History,
-    HistoryError, MAX_VALUE_DEPTH, Message, ModelConfig, ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent,
-    StreamProvider, ToolArguments, ToolResult,
+    AgentEvent, AgentMessage, BasicAgent, CancellationToken, Completion, Content, Ended, EventSink,
+    ExtensionMessage, History, HistoryError, MAX_VALUE_DEPTH, Message, ModelConfig, ModelRequest,
+    ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider, ToolArguments, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -83,7 +83,9 @@ async fn a_deep_opaque_block_of_a_provider_is_a_typed_error() {
 async fn a_block_of_the_greatest_allowed_depth_is_accepted_and_read_back() {
     let agent = BasicAgent::new(ModelConfig::default()).with_provider(Opaque(leaked(MAX_VALUE_DEPTH)));
     let events = agent.prompt("Hi").unwrap().collect().await;
-    assert!(matches!(agent.messages().last().unwrap().as_llm(), Some(Message::Assistant(m)) if m.content.len() == 3));
+    assert!(
+        matches!(agent.messages().last().unwrap().as_llm(), Some(Message::Assistant(m)) if m.content.len() == 3)
+    );
     is_readable(&events, &agent);
 }
 
@@ -137,7 +139,8 @@ async fn deep_changes_of_a_hook_are_replaced_by_a_note() {
         change
     });
     let model = ScriptedProvider::new([ScriptedReply::call("c", "work", json!({})), "Done.".into()]);
-    let agent = BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(tool).with_hooks(hooks);
+    let agent =
+        BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(tool).with_hooks(hooks);
     let events = agent.prompt("Hi").unwrap().collect().await;
     is_readable(&events, &agent);
 }

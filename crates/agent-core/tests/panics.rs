@@ -94,7 +94,8 @@ impl StreamProvider for BrokenFacts {
 
 #[tokio::test]
 async fn a_provider_whose_facts_panic_is_called_without_them() {
-    let agent = BasicAgent::new(ModelConfig::default()).with_provider(BrokenFacts(ScriptedProvider::texts(["Hello."])));
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(BrokenFacts(ScriptedProvider::texts(["Hello."])));
     let end = agent.prompt("Hi").unwrap().end().await;
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
 }

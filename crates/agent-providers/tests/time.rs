@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use agent_core::testing::assert_well_formed;
 use agent_core::{
-    AgentEvent, BasicAgent, CancellationToken, Ended, ErrorKind, ExecutionLimits, History, ModelConfig, ModelRequest,
-    StreamProvider, SystemEnvironment,
+    AgentEvent, BasicAgent, CancellationToken, Ended, ErrorKind, ExecutionLimits, History, ModelConfig,
+    ModelRequest, StreamProvider, SystemEnvironment,
 };
 use agent_providers::{AnthropicProvider, OpenAiChatProvider, RemoteProvider, Transport, TransportConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -54,7 +54,9 @@ impl Trick {
         match self {
             Self::Nothing | Self::Informational => "",
             Self::DrippedHeaders => "HTTP/1.1 200 OK\r\nx-long: ",
-            Self::DrippedError => "HTTP/1.1 500 X\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n{",
+            Self::DrippedError => {
+                "HTTP/1.1 500 X\r\ncontent-type: application/json\r\ncontent-length: 60000\r\n\r\n{"
+            }
             _ => "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n",
         }
     }

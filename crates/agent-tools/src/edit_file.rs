@@ -17,6 +17,7 @@ mod matching;
 mod tests;
 
 use std::io::Read as _;
+use std::path::PathBuf;
 
 use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
@@ -128,12 +129,24 @@ impl Tool for EditFileTool {
         with_known_names(arguments)
     }
 
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.workspace.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.workspace.resolved_arguments(arguments)
+    }
+
     async fn call(&self, args: EditFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         let (path, edits) = args.into_parts().map_err(|error| ToolError::InvalidArgs(error.to_string()))?;
         ctx.check_cancelled()?;
         let (access, named) = (self.workspace.access(ctx), path.clone());
-        // Writing is refused wherever reading is, so one check is enough.
-        let place = interruptible(ctx, None, move |_| access.locate(&named, Intent::Write)).await??;
+        let locate = move |_: &_| {
+            // An edit shows whether a text occurs in the file.
+            access.locate(&named, Intent::Read)?;
+            access.locate(&named, Intent::Write)
+        };
+        let place = interruptible(ctx, None, locate).await??;
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),

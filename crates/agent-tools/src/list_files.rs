@@ -9,12 +9,13 @@
 mod tests;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::blocking::{WorkError, interruptible};
 use crate::dir::Kind;
@@ -137,6 +138,14 @@ impl Tool for ListFilesTool {
 
     fn effects(&self, _: &ListFilesArgs) -> Effects {
         Effects::ReadOnly
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.workspace.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.workspace.resolved_arguments(arguments)
     }
 
     async fn call(&self, args: ListFilesArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -15,12 +15,13 @@ mod tests;
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read as _, Seek as _};
+use std::path::PathBuf;
 
 use agent_core::{CancellationToken, Content, Effects, Tool, ToolContext, ToolError, ToolResult};
 use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::blocking::interruptible;
 use crate::workspace::{Access, Intent};
@@ -176,6 +177,14 @@ impl Tool for ReadFileTool {
 
     fn effects(&self, _: &ReadFileArgs) -> Effects {
         Effects::ReadOnly
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.workspace.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.workspace.resolved_arguments(arguments)
     }
 
     async fn call(&self, args: ReadFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -17,12 +17,13 @@ mod tests;
 
 use std::fmt::Write as _;
 use std::fs::File;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::blocking::{WorkError, interruptible};
 use crate::dir::Kind;
@@ -184,6 +185,14 @@ impl Tool for SearchTool {
         Effects::ReadOnly
     }
 
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.workspace.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.workspace.resolved_arguments(arguments)
+    }
+
     async fn call(&self, args: SearchArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
         let (tool, access) = (self.clone(), self.workspace.access(ctx));
@@ -248,7 +257,7 @@ impl SearchTool {
     }
 }
 
-/// Walks the files that the call can read. A repository is searched only if its folder is named.
+/// Walks the files that the call can read.
 fn walk<'a>(access: &'a Access, place: &'a Place) -> Walk<'a> {
     Walk::new(place.dir(), place.below(), IgnoreFiles::Respected).with_filter(|below, kind| {
         !(kind == Kind::Folder && below.file_name().is_some_and(is_skipped))

@@ -12,9 +12,12 @@
 //!
 //! | path | list | read, search | write |
 //! |---|---|---|---|
-//! | a part is named `.git` (any case): the data of a repository | yes | yes, if it is named | no |
+//! | a part is named `.git` (any case): the data of a repository | no | no | no |
 //! | in a folder of [`with_protected`](Workspace::with_protected) | no | no | no |
 //! | matches a pattern of [`with_denied`](Workspace::with_denied) | yes | no | no |
+//!
+//! A [`ToolPolicy`](agent_core::ToolPolicy) of the run that denies reading a file by a pattern over `/path` denies it to every
+//! file tool that would show its content.
 //!
 //! A workspace is not a sandbox: it does not confine the commands of `bash`. The file tools cannot distinguish a hard link
 //! from the file itself, so a command that can create a hard link to a file outside makes that file readable; a write

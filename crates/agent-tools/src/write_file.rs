@@ -9,11 +9,12 @@
 //! ```
 
 use std::io;
+use std::path::PathBuf;
 
 use agent_core::{Effects, Tool, ToolContext, ToolError, ToolResult};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::blocking::{interruptible, to_completion};
 use crate::workspace::{FileLock, Intent};
@@ -77,6 +78,14 @@ impl Tool for WriteFileTool {
 
     fn effects(&self, _: &WriteFileArgs) -> Effects {
         Effects::Idempotent
+    }
+
+    fn working_directory(&self) -> Option<PathBuf> {
+        self.workspace.working_directory()
+    }
+
+    fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        self.workspace.resolved_arguments(arguments)
     }
 
     async fn call(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -45,7 +45,7 @@ fn project() -> Folder {
 
 /// Attack 8.
 #[tokio::test]
-async fn no_file_tool_writes_the_data_of_a_repository() {
+async fn no_file_tool_accesses_the_data_of_a_repository() {
     let folder = project();
     #[cfg(unix)]
     {
@@ -78,8 +78,12 @@ async fn no_file_tool_writes_the_data_of_a_repository() {
     }
     assert_eq!(folder.get(".git/config"), b"PASSWORD in a repository\n");
     assert!(!folder.has(".git/info") && !folder.has("new") && !folder.has(".git/hooks/new"));
-    // Reading is not refused, as `git config` and `git log` show the same; walks pass by.
-    try_tool(&folder.workspace, "read_file", ".git/config").await.unwrap();
+    // The settings can hold passwords of remotes. Walks pass by.
+    let reading = ["read_file", "list_files", "search"];
+    for path in [".git/config", ".git", "sub/.git/config", "worktree/.git", ".GIT/config", absolute.as_str()]
+    {
+        all_refused(&folder.workspace, &reading, path, "data of a git repository").await;
+    }
     let found = try_tool(&folder.workspace, "search", ".").await.unwrap();
     assert!(found.contains("docs/a.md") && !found.contains("config"), "{found}");
     // Files of the project that only begin with these letters are files like others.

@@ -4,7 +4,11 @@
 //! stubs only, which write their names down. `LOOPTREE_BASH_LINES` sets the number of lines, `LOOPTREE_BASH_SEED` the seed.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
-#![allow(clippy::print_stderr, clippy::disallowed_methods, reason = "tests print their seed and start programs")]
+#![allow(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests print their seed and start programs"
+)]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -50,29 +54,177 @@ impl Random {
 }
 
 const COMMANDS: &[&str] = &[
-    "ls", "git status", "cargo test", "grep a", "ls -la", "git  status", "'ls'", "\"git\" status", "gr''ep x", "git\tstatus", "touch X", "rm a",
-    "git push", "l\\s", "ls() { touch X; }", "alias ls=touch", "function ls { touch X; }", "x=1 ls", "PATH=. ls", "eval touch X", "time ls", "! ls",
+    "ls",
+    "git status",
+    "cargo test",
+    "grep a",
+    "ls -la",
+    "git  status",
+    "'ls'",
+    "\"git\" status",
+    "gr''ep x",
+    "git\tstatus",
+    "touch X",
+    "rm a",
+    "git push",
+    "l\\s",
+    "ls() { touch X; }",
+    "alias ls=touch",
+    "function ls { touch X; }",
+    "x=1 ls",
+    "PATH=. ls",
+    "eval touch X",
+    "time ls",
+    "! ls",
 ];
 const ARGUMENTS: &[&str] = &[
-    "a", "-q", "--x=y", "'a b'", "\"c d\"", "src/lib.rs", "HEAD~1", "HEAD^", "~", "*", "$X", "$(touch X)", "`touch X`", "a=b", "{a,b}", "[a]", "?", "!x", "#", "a#b",
-    "\\;", "\\\n", "'\n'", "ä", "'ä'", "\"ä\"", ">X", "2>X", "<X", "<<<a", "<(touch X)", ">(touch X)", "$'a\\'", "'a\\'", "\"a\\\"", "@(a)", "%1", "+", ":", "=x", "",
+    "a",
+    "-q",
+    "--x=y",
+    "'a b'",
+    "\"c d\"",
+    "src/lib.rs",
+    "HEAD~1",
+    "HEAD^",
+    "~",
+    "*",
+    "$X",
+    "$(touch X)",
+    "`touch X`",
+    "a=b",
+    "{a,b}",
+    "[a]",
+    "?",
+    "!x",
+    "#",
+    "a#b",
+    "\\;",
+    "\\\n",
+    "'\n'",
+    "ä",
+    "'ä'",
+    "\"ä\"",
+    ">X",
+    "2>X",
+    "<X",
+    "<<<a",
+    "<(touch X)",
+    ">(touch X)",
+    "$'a\\'",
+    "'a\\'",
+    "\"a\\\"",
+    "@(a)",
+    "%1",
+    "+",
+    ":",
+    "=x",
+    "",
 ];
-const SEPARATORS: &[&str] =
-    &[";", "&&", "||", "|", "\n", " ; ", "\n\n", "&", "|&", ";;", "; ;", "&&\n", "|\n", ";\n", "&>X ", "<<E\ntouch X\nE\n", "\r", "\r\n", ";&", "&&&", "|||"];
+const SEPARATORS: &[&str] = &[
+    ";",
+    "&&",
+    "||",
+    "|",
+    "\n",
+    " ; ",
+    "\n\n",
+    "&",
+    "|&",
+    ";;",
+    "; ;",
+    "&&\n",
+    "|\n",
+    ";\n",
+    "&>X ",
+    "<<E\ntouch X\nE\n",
+    "\r",
+    "\r\n",
+    ";&",
+    "&&&",
+    "|||",
+];
 const WRAPS: &[(&str, &str)] = &[
-    ("", ""), ("(", ")"), ("{ ", "; }"), ("if ", "; then touch X; fi"), ("while ", "; do touch X; break; done"), ("for ls in a; do ", "; done"),
-    ("case ls in ls) ", ";; esac"), ("coproc ", ""), ("ls() { ", "; }; ls"), ("[[ a ]] ", ""), ("exec ", ""), ("# ", ""), ("ls #", ""), ("trap '", "' EXIT"), ("ls '", "'"), ("ls \"", "\""),
+    ("", ""),
+    ("(", ")"),
+    ("{ ", "; }"),
+    ("if ", "; then touch X; fi"),
+    ("while ", "; do touch X; break; done"),
+    ("for ls in a; do ", "; done"),
+    ("case ls in ls) ", ";; esac"),
+    ("coproc ", ""),
+    ("ls() { ", "; }; ls"),
+    ("[[ a ]] ", ""),
+    ("exec ", ""),
+    ("# ", ""),
+    ("ls #", ""),
+    ("trap '", "' EXIT"),
+    ("ls '", "'"),
+    ("ls \"", "\""),
 ];
 const BYTES: &[&str] = &[
-    " ", "\t", "\n", "\r", "\u{b}", "\u{c}", "\u{1}", "\u{7f}", "\u{85}", "\u{a0}", "\u{2000}", "\u{2028}", "\u{3000}", "\u{feff}", "\u{200b}", "\u{202e}", "ä", "#", " #", "\r#",
-    "'", "\"", "\\", "$", "`", ";", "|", "&", "<", ">", "(", ")", "{", "}", "[", "]", "*", "?", "!", "~", "^", "=", ":", "%", "@", "+", ",", "-", "touch X", " touch X ", ";touch X;", "\ntouch X\n",
+    " ",
+    "\t",
+    "\n",
+    "\r",
+    "\u{b}",
+    "\u{c}",
+    "\u{1}",
+    "\u{7f}",
+    "\u{85}",
+    "\u{a0}",
+    "\u{2000}",
+    "\u{2028}",
+    "\u{3000}",
+    "\u{feff}",
+    "\u{200b}",
+    "\u{202e}",
+    "ä",
+    "#",
+    " #",
+    "\r#",
+    "'",
+    "\"",
+    "\\",
+    "$",
+    "`",
+    ";",
+    "|",
+    "&",
+    "<",
+    ">",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    "*",
+    "?",
+    "!",
+    "~",
+    "^",
+    "=",
+    ":",
+    "%",
+    "@",
+    "+",
+    ",",
+    "-",
+    "touch X",
+    " touch X ",
+    ";touch X;",
+    "\ntouch X\n",
 ];
 
 fn line(random: &mut Random) -> String {
     let mut line = String::new();
     for at in 0..=random.below(4) {
         if at > 0 {
-            line.push_str(if random.below(4) == 0 { random.one_of(SEPARATORS) } else { random.one_of(&SEPARATORS[..7]) });
+            line.push_str(if random.below(4) == 0 {
+                random.one_of(SEPARATORS)
+            } else {
+                random.one_of(&SEPARATORS[..7])
+            });
         }
         let (before, behind) = WRAPS[if random.below(12) == 0 { random.below(WRAPS.len()) } else { 0 }];
         line.push_str(before);
@@ -80,7 +232,11 @@ fn line(random: &mut Random) -> String {
         line.push_str(random.one_of(if plain { &COMMANDS[..10] } else { COMMANDS }));
         for _ in 0..random.below(4) {
             line.push(' ');
-            line.push_str(if random.below(8) > 0 { random.one_of(&ARGUMENTS[..8]) } else { random.one_of(ARGUMENTS) });
+            line.push_str(if random.below(8) > 0 {
+                random.one_of(&ARGUMENTS[..8])
+            } else {
+                random.one_of(ARGUMENTS)
+            });
         }
         line.push_str(behind);
     }
@@ -97,10 +253,15 @@ fn mutate(line: &mut String, random: &mut Random) {
         0 => drop((at < line.len()).then(|| line.remove(at))),
         1 => {
             let piece = line[at..].to_owned();
-            line.insert_str(places[random.below(places.len())], &piece[..piece.chars().next().map_or(0, char::len_utf8)]);
+            line.insert_str(
+                places[random.below(places.len())],
+                &piece[..piece.chars().next().map_or(0, char::len_utf8)],
+            );
         }
         2 => {
-            if let Some(c) = char::from_u32(u32::try_from(random.below(0x3100)).unwrap()).filter(|c| *c != '\0') {
+            if let Some(c) =
+                char::from_u32(u32::try_from(random.below(0x3100)).unwrap()).filter(|c| *c != '\0')
+            {
                 line.insert(at, c);
             }
         }
@@ -175,7 +336,10 @@ impl World {
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect()
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -203,7 +367,10 @@ fn an_accepted_line_runs_listed_commands_only_and_makes_no_file() {
             accepted.push(line);
         }
     }
-    drop(writeln!(std::io::stderr(), "LOOPTREE_BASH_SEED={seed}: of {count} lines these were accepted: {shapes:?}"));
+    drop(writeln!(
+        std::io::stderr(),
+        "LOOPTREE_BASH_SEED={seed}: of {count} lines these were accepted: {shapes:?}"
+    ));
     assert!(accepted.len() > count / 20, "too few lines are accepted to show anything: {shapes:?}");
     accepted.sort();
     accepted.dedup();

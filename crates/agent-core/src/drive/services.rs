@@ -7,7 +7,7 @@ use crate::budget::Budget;
 use crate::journal::Journal;
 use crate::limits::ExecutionLimits;
 use crate::provider::StreamProvider;
-use crate::tool::{ToolContext, ToolServices, Tools};
+use crate::tool::{FileAccess, ToolContext, ToolServices, Tools};
 
 /// The services of the run that executes a tool call.
 ///
@@ -57,16 +57,16 @@ impl ToolContext {
         self.services::<RunServices>()?.config.as_ref()?.policy.limits
     }
 
-    /// Returns the reason for which a policy of the run denies reading the file at `path`, or `None` if none does.
+    /// Returns the reason for which a policy of the run denies this access to the file at `path`, or `None` if none does.
     ///
-    /// A file tool that finds files by itself, such as a search, calls it for each file. `path` is resolved and relative to
-    /// the root of the tool's files, with `/` as the separator. A policy denies it if a rule about the argument `path` denies
-    /// a call of this tool or of `read_file`, or would ask about it. Hooks that are not a [`ToolPolicy`](crate::ToolPolicy)
-    /// are not called.
+    /// A file tool calls it with the path that it opens, and a search for each file that it finds. `path` is resolved and
+    /// relative to the root of the tool's files, with `/` as the separator. A policy denies it if a rule about the argument
+    /// `path` denies a call of this tool, or, for reading, a call of `read_file`. A rule that asks about it denies it, too,
+    /// unless the question was about this call. Hooks that are not a [`ToolPolicy`](crate::ToolPolicy) are not called.
     #[must_use]
-    pub fn denies_file(&self, path: &str) -> Option<String> {
+    pub fn denies_file(&self, path: &str, access: FileAccess) -> Option<String> {
         let config = self.services::<RunServices>()?.config.as_ref()?;
-        config.hooks.tool.policies.iter().find_map(|policy| policy.denies_file(&self.tool_name, path))
+        config.hooks.tool.policies.iter().find_map(|policy| policy.denies_file(&self.tool_name, path, access))
     }
 
     /// Replaces the provider that [`provider`](Self::provider) returns. The other services stay as they are.

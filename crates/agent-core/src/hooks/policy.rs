@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 
 use super::{Hooks, ToolCallInfo, Verdict};
 use crate::identity::ToolName;
-use crate::tool::Effects;
+use crate::tool::{Effects, FileAccess};
 
 /// The tool whose rules also apply to files that another tool finds.
 const READ_FILE: &str = "read_file";
@@ -234,21 +234,29 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the reason for which the policy denies that `tool` reads a file that it found at `path`: a rule about the
-    /// argument `path` denies it, or would ask about it, for this tool or for `read_file`. A rule that does not look at the
-    /// arguments says nothing about a file.
-    pub(crate) fn denies_file(&self, tool: &ToolName, path: &str) -> Option<String> {
+    /// Returns the reason for which the policy denies that `tool` accesses the file at `path`. A rule that does not look at
+    /// the arguments says nothing about a file.
+    pub(crate) fn denies_file(&self, tool: &ToolName, path: &str, access: FileAccess) -> Option<String> {
         let arguments = json!({ "path": path });
-        let ruling = [tool.as_str(), READ_FILE].into_iter().find_map(|tool| {
-            let mut fitting =
-                self.rules.iter().filter(|r| r.rule.matches(tool, Effects::ReadOnly, &arguments));
+        let is_reading = access != FileAccess::Write;
+        let tools = [tool.as_str(), READ_FILE].into_iter().take(if is_reading { 2 } else { 1 });
+        let ruling = tools.into_iter().find_map(|name| {
+            // The question about a named file was asked before the call.
+            let was_asked = access != FileAccess::Find && name == tool.as_str();
+            let fits = |r: &&Ruling| match access {
+                FileAccess::Write => [Effects::Once, Effects::Idempotent]
+                    .iter()
+                    .any(|effects| r.rule.matches(name, *effects, &arguments)),
+                FileAccess::Read | FileAccess::Find => r.rule.matches(name, Effects::ReadOnly, &arguments),
+            };
+            let mut fitting = self.rules.iter().filter(fits);
             let denied =
                 fitting.clone().find(|r| r.decision == Decision::Deny && r.rule.is_about_arguments());
-            let asks = |r: &&Ruling| r.decision == Decision::Ask && r.rule.is_about_arguments();
+            let asks = |r: &&Ruling| !was_asked && r.decision == Decision::Ask && r.rule.is_about_arguments();
             denied.or_else(|| fitting.next().filter(asks))
         })?;
         let text = ruling.rule.text.clone().filter(|_| ruling.decision == Decision::Deny);
-        Some(text.unwrap_or_else(|| "A policy does not allow reading this file without approval.".to_owned()))
+        Some(text.unwrap_or_else(|| "A policy does not allow it without approval.".to_owned()))
     }
 }
 

@@ -88,7 +88,9 @@ impl From<Value> for ToolArguments {
     fn from(value: Value) -> Self {
         if value_depth::is_too_deep(&value) {
             value_depth::dismantle(value);
-            return Self { inner: Arc::new(Inner { text: "".into(), value: OnceLock::from(Err(TOO_DEEP.into())) }) };
+            return Self {
+                inner: Arc::new(Inner { text: "".into(), value: OnceLock::from(Err(TOO_DEEP.into())) }),
+            };
         }
         let text = value.to_string().into_boxed_str();
         Self { inner: Arc::new(Inner { text, value: OnceLock::from(Ok(value)) }) }

@@ -31,7 +31,9 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
     fn count_message(&self, message: &AgentMessage) -> u64 {
         let blocks = |content: &[Content]| content.iter().map(|c| self.count_content(c)).sum::<u64>();
         match message {
-            AgentMessage::Extension(note) => self.count_text(&value_depth::text(&note.data)) + MESSAGE_OVERHEAD,
+            AgentMessage::Extension(note) => {
+                self.count_text(&value_depth::text(&note.data)) + MESSAGE_OVERHEAD
+            }
             AgentMessage::Llm(m) => match &m.message {
                 Message::User(m) => blocks(&m.content) + MESSAGE_OVERHEAD,
                 Message::Assistant(m) => blocks(&m.content) + MESSAGE_OVERHEAD,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    CancellationToken, Completion, CostConfig, EventSink, ModelConfig, ModelRequest, ProviderError, Route, StreamProvider, ThinkingForm,
-    ThinkingLevel,
+    CancellationToken, Completion, CostConfig, EventSink, ModelConfig, ModelRequest, ProviderError, Route,
+    StreamProvider, ThinkingForm, ThinkingLevel,
 };
 
 use super::agent;
@@ -83,7 +83,8 @@ fn the_facts_are_added_wherever_a_model_is_set() {
     is_known(&agent.handle().config().routes[0].model);
     let provider: Arc<dyn StreamProvider> = Arc::new(crate::AnthropicProvider::new());
     let route = Route::new(sonnet()).with_provider(provider);
-    let agent = agent_core::BasicAgent::new(ModelConfig::default()).configure(|config| config.routes = vec![route]);
+    let agent =
+        agent_core::BasicAgent::new(ModelConfig::default()).configure(|config| config.routes = vec![route]);
     is_known(&agent.handle().config().routes[0].model);
 }
 
@@ -133,5 +134,8 @@ async fn every_loop_calls_a_model_with_its_facts() {
     is_known(&performer.config.model);
     let setup = performer.setup("a".into(), "s".into(), "s.x.1".into());
     assert_eq!((setup.context_window, setup.config.max_tokens), (Some(1_000_000), Some(128_000)));
-    assert_eq!((setup.routes[0].context_window, setup.routes[0].max_tokens), (Some(1_000_000), Some(128_000)));
+    assert_eq!(
+        (setup.routes[0].context_window, setup.routes[0].max_tokens),
+        (Some(1_000_000), Some(128_000))
+    );
 }

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_core::{
-    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, Redactor, Secret,
-    StreamEvent, TextEnd,
+    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, Redactor,
+    Secret, StreamEvent, TextEnd,
 };
 use http::{HeaderName, HeaderValue, StatusCode};
 
@@ -62,8 +62,7 @@ async fn exchange(
         Box::pin(answered(inner, sent, cancel, head, tap)).await?;
     let status = response.status();
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    let mut limits =
-        Limits { idle: inner.config.idle_timeout, content: inner.config.content_timeout };
+    let mut limits = Limits { idle: inner.config.idle_timeout, content: inner.config.content_timeout };
     if !status.is_success() {
         limits = Limits { idle: limits.idle.min(ERROR_SILENCE), content: limits.content.min(ERROR_TIMEOUT) };
     }

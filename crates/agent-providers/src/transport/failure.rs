@@ -50,8 +50,8 @@ pub(super) fn silent(limit: Duration) -> ProviderError {
 /// Returns the error for a stream that brings nothing but signs of life.
 pub(super) fn empty(limit: Duration) -> ProviderError {
     let message = format!("the answer has no content: only keep-alive messages came for {}", seconds(limit));
-    let context = ErrorContext::new(message)
-        .with_advice("a longer content_timeout in TransportConfig waits longer");
+    let context =
+        ErrorContext::new(message).with_advice("a longer content_timeout in TransportConfig waits longer");
     ProviderError::new(ErrorKind::Network, context)
 }
 

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::error::BranchWorkspaceError;
+use crate::dir::Dir;
 use administration::Administration;
 use own_folder::OwnFolder;
 use repository::Repository;
-use crate::dir::Dir;
 
 /// The name of the worktree's folder in the folder that was made for it.
 const TREE: &str = "tree";

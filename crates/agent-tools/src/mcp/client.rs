@@ -250,7 +250,8 @@ impl McpClient {
             for entry in tools {
                 match McpToolInfo::read(entry) {
                     Ok(tool) if json_bytes(entry) > MAX_TOOL_BYTES => {
-                        list.skipped.push(format!("`{}`, which is longer than {MAX_TOOL_BYTES} bytes", tool.name));
+                        list.skipped
+                            .push(format!("`{}`, which is longer than {MAX_TOOL_BYTES} bytes", tool.name));
                     }
                     Ok(tool) if !names.insert(tool.name.clone()) => {
                         list.skipped.push(format!("`{}`, which is listed twice", tool.name));

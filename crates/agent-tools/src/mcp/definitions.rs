@@ -77,7 +77,8 @@ pub(super) struct Wanted<'a> {
 impl Definitions {
     pub(super) fn fingerprint(&self, info: &McpToolInfo) -> Fingerprint {
         let text = |text: Option<&str>| self.hash(text.map(str::as_bytes));
-        let json = |value: Option<&Value>| self.hash(value.map(Value::to_string).as_deref().map(str::as_bytes));
+        let json =
+            |value: Option<&Value>| self.hash(value.map(Value::to_string).as_deref().map(str::as_bytes));
         Fingerprint {
             name: text(Some(&info.name)),
             title: text(info.title.as_deref()),

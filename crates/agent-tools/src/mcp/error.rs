@@ -80,7 +80,9 @@ pub enum McpError {
         stderr: StderrTail,
     },
     /// The server sent more than a limit allows.
-    #[error("MCP limit: server `{server}` answered {doing} with more than {limit}, which is the limit{stderr}")]
+    #[error(
+        "MCP limit: server `{server}` answered {doing} with more than {limit}, which is the limit{stderr}"
+    )]
     TooLarge {
         /// The name of the server.
         server: String,

@@ -8,7 +8,10 @@
 //! that the C library uses `clone`. A number above [`NEWEST_CALL`] fails with `ENOSYS` as on an older kernel; the calls
 //! of the x32 architecture are among them. A call of another architecture, such as i386, ends the process.
 
-#[cfg(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+#[cfg(all(
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+))]
 mod rules;
 
 use std::collections::BTreeMap;
@@ -58,7 +61,10 @@ pub(super) fn file(beside: Beside, network: Network) -> Result<OwnedFd, SandboxE
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-#[cfg(not(all(target_pointer_width = "64", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
+#[cfg(not(all(
+    target_pointer_width = "64",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+)))]
 mod rules {
     use super::{Beside, Network, Rules};
 
@@ -67,7 +73,9 @@ mod rules {
     }
 
     pub(super) fn refused(_: Beside, _: Network) -> Result<Rules, std::io::Error> {
-        Err(std::io::Error::other("there is no filter for this architecture; x86_64, aarch64 and riscv64 have one"))
+        Err(std::io::Error::other(
+            "there is no filter for this architecture; x86_64, aarch64 and riscv64 have one",
+        ))
     }
 }
 

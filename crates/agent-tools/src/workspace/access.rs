@@ -5,6 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agent_core::ToolContext;
+use agent_core::tool::FileAccess;
+use serde_json::Value;
 
 use super::rules::Intent;
 use super::{Labels, PathError, Workspace};
@@ -14,12 +16,29 @@ use crate::dir::{Dir, Facts, Kind, is_link_error};
 #[derive(Debug, Clone)]
 pub(crate) struct Access {
     workspace: Workspace,
+    /// The call, whose run can have policies about files.
+    call: ToolContext,
 }
 
 impl Workspace {
-    /// Returns what the call of `ctx` can access. Rules of a run are added here.
-    pub(crate) fn access(&self, _ctx: &ToolContext) -> Access {
-        Access { workspace: self.clone() }
+    /// Returns what the call of `ctx` can access: the rules of this workspace, and the policies of the run.
+    pub(crate) fn access(&self, ctx: &ToolContext) -> Access {
+        Access { workspace: self.clone(), call: ctx.clone() }
+    }
+
+    /// Returns arguments with their `path` resolved as results show it, for policies. `None` if there is no path, or it is
+    /// refused.
+    pub(crate) fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
+        let path = arguments.get("path").and_then(Value::as_str)?;
+        let real = self.resolve(path).ok()?;
+        let mut resolved = arguments.clone();
+        *resolved.get_mut("path")? = Value::String(self.labels().of(&real));
+        Some(resolved)
+    }
+
+    /// Returns the folder at which relative paths start, for an approver.
+    pub(crate) fn working_directory(&self) -> Option<PathBuf> {
+        self.root().map(Path::to_path_buf).or_else(|| std::env::current_dir().ok())
     }
 }
 
@@ -30,6 +49,16 @@ impl Access {
         let real = self.workspace.resolve(named)?;
         let (dir, below) = self.workspace.split(&real).map_err(|source| PathError::access(named, source))?;
         self.workspace.rules.check(&real, &below, intent, named)?;
+        let policy = match intent {
+            Intent::List => None,
+            Intent::Read => Some(FileAccess::Read),
+            Intent::Write => Some(FileAccess::Write),
+        };
+        if let Some(access) = policy
+            && let Some(reason) = self.call.denies_file(&self.labels().of(&real), access)
+        {
+            return Err(PathError::Policy { path: named.to_owned(), reason });
+        }
         Ok(Place { dir, below, real, named: named.to_owned() })
     }
 
@@ -38,6 +67,8 @@ impl Access {
         let rest = below.strip_prefix(&place.below).unwrap_or(below);
         let real = if rest.as_os_str().is_empty() { place.real.clone() } else { place.real.join(rest) };
         self.workspace.rules.check(&real, below, intent, "").is_ok()
+            && (intent == Intent::List
+                || self.call.denies_file(&self.labels().of(&real), FileAccess::Find).is_none())
     }
 
     /// Returns the formatter of real paths for the model.

@@ -27,8 +27,8 @@ pub enum PathError {
         /// The path in the arguments.
         path: String,
     },
-    /// The path is in the data of a git repository and was to be written.
-    #[error("{path} is in the data of a git repository, which the file tools do not write; use git itself")]
+    /// The path is in the data of a git repository.
+    #[error("{path} is in the data of a git repository, which the file tools do not access; use git itself")]
     Repository {
         /// The path in the arguments.
         path: String,
@@ -40,6 +40,14 @@ pub enum PathError {
         path: String,
         /// The pattern.
         pattern: String,
+    },
+    /// A policy of the run denies the access.
+    #[error("{path} cannot be accessed: {reason}")]
+    Policy {
+        /// The path in the arguments.
+        path: String,
+        /// The reason of the policy.
+        reason: String,
     },
     /// A part of the path became a symlink between its resolution and the access.
     #[error("a part of {path} became a symlink while it was opened; try again")]

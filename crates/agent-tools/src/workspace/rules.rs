@@ -74,7 +74,7 @@ impl Rules {
         if !self.protected.is_empty() && self.protected.iter().any(|protected| protected.contains(real)) {
             return Err(PathError::Protected { path: named.to_owned() });
         }
-        if intent == Intent::Write && below.iter().any(is_repository) {
+        if below.iter().any(is_repository) {
             return Err(PathError::Repository { path: named.to_owned() });
         }
         if intent != Intent::List

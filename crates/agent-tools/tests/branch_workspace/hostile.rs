@@ -23,7 +23,12 @@ impl Hostile {
         let (program, ran) = (place.path().join("program"), place.path().join("ran"));
         fs::write(&program, format!("#!/bin/sh\ntouch '{}'\nexec timeout 1 cat\n", ran.display())).unwrap();
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-        Self { project: Project::committed(&[("a.txt", "a"), ("sub/b.txt", "b")]), _place: place, program, ran }
+        Self {
+            project: Project::committed(&[("a.txt", "a"), ("sub/b.txt", "b")]),
+            _place: place,
+            program,
+            ran,
+        }
     }
 
     fn set(&self, name: &str) {
@@ -40,10 +45,16 @@ impl Hostile {
         let caller = std::panic::Location::caller();
         async move {
             let workspaces = BranchWorkspaces::worktrees_of(self.project.root()).unwrap();
-            for start in [WorktreeStart::Head, WorktreeStart::Commit("HEAD~0".into()), WorktreeStart::WorkingTree] {
+            for start in
+                [WorktreeStart::Head, WorktreeStart::Commit("HEAD~0".into()), WorktreeStart::WorkingTree]
+            {
                 let branch = workspaces.clone().starting_at(start.clone()).open().await.unwrap();
                 assert!(!self.ran.exists(), "{caller}: {what}: {start:?}");
-                assert_eq!(fs::read_to_string(branch.root().join("sub/b.txt")).unwrap(), "b", "{caller}: {what}");
+                assert_eq!(
+                    fs::read_to_string(branch.root().join("sub/b.txt")).unwrap(),
+                    "b",
+                    "{caller}: {what}"
+                );
                 branch.close().await.unwrap();
                 assert!(!self.ran.exists(), "{caller}: {what}: {start:?}");
             }
@@ -53,14 +64,21 @@ impl Hostile {
     /// Checks that git by itself would have run the program, so that the test shows something.
     #[track_caller]
     fn runs_in_git(&self, parts: &[&str]) {
-        let out = std::process::Command::new("git").args(parts).current_dir(self.project.root()).output().unwrap();
+        let out =
+            std::process::Command::new("git").args(parts).current_dir(self.project.root()).output().unwrap();
         assert!(self.ran.exists(), "git {parts:?} did not run it: {}", String::from_utf8_lossy(&out.stderr));
         fs::remove_file(&self.ran).unwrap();
     }
 
     fn add_worktree(&self) {
         let other = tempfile::tempdir().unwrap();
-        self.runs_in_git(&["worktree", "add", "--detach", "--quiet", other.path().join("t").to_str().unwrap()]);
+        self.runs_in_git(&[
+            "worktree",
+            "add",
+            "--detach",
+            "--quiet",
+            other.path().join("t").to_str().unwrap(),
+        ]);
     }
 }
 
@@ -79,10 +97,13 @@ async fn filters_of_the_repository_do_not_run() {
             hostile.project.write(attributes, "* filter=x\n");
             if attributes == ".gitattributes" {
                 // The attributes of the last commit count as well.
-                let settings = ["-c", "filter.x.clean=", "-c", "filter.x.process=", "-c", "filter.x.required=false"];
+                let settings =
+                    ["-c", "filter.x.clean=", "-c", "filter.x.process=", "-c", "filter.x.required=false"];
                 hostile.project.git(&[&settings[..], &["add", "--all"]].concat());
                 let author = ["-c", "user.name=t", "-c", "user.email=t@localhost"];
-                hostile.project.git(&[&settings[..], &author[..], &["commit", "--quiet", "-m", "two"]].concat());
+                hostile
+                    .project
+                    .git(&[&settings[..], &author[..], &["commit", "--quiet", "-m", "two"]].concat());
             }
             hostile.check(&format!("{attributes}: {filter}")).await;
             hostile.project.write("sub/b.txt", "changed");
@@ -133,14 +154,30 @@ async fn hooks_the_monitor_and_included_settings_do_not_run_programs() {
 async fn programs_for_other_purposes_do_not_run() {
     let hostile = Hostile::new();
     for name in [
-        "core.pager", "core.editor", "core.sshCommand", "core.askPass", "core.gitProxy", "core.alternateRefsCommand",
-        "credential.helper", "diff.external", "diff.x.command", "diff.x.textconv", "merge.x.driver", "gpg.program",
-        "gpg.ssh.program", "sequence.editor", "trailer.x.command", "uploadpack.packObjectsHook", "interactive.diffFilter",
+        "core.pager",
+        "core.editor",
+        "core.sshCommand",
+        "core.askPass",
+        "core.gitProxy",
+        "core.alternateRefsCommand",
+        "credential.helper",
+        "diff.external",
+        "diff.x.command",
+        "diff.x.textconv",
+        "merge.x.driver",
+        "gpg.program",
+        "gpg.ssh.program",
+        "sequence.editor",
+        "trailer.x.command",
+        "uploadpack.packObjectsHook",
+        "interactive.diffFilter",
     ] {
         hostile.set(name);
     }
     let program = hostile.program.display().to_string();
-    for command in ["add", "rev-parse", "read-tree", "write-tree", "commit-tree", "config", "ls-files", "update-index"] {
+    for command in
+        ["add", "rev-parse", "read-tree", "write-tree", "commit-tree", "config", "ls-files", "update-index"]
+    {
         hostile.project.git(&["config", &format!("alias.{command}"), &format!("!{program}")]);
     }
     hostile.project.git(&["config", "commit.gpgSign", "true"]);
@@ -185,7 +222,9 @@ async fn programs_of_a_nested_repository_do_not_run() {
     fs::create_dir(&inner).unwrap();
     let git = |parts: &[&str]| {
         let path = inner.to_str().unwrap();
-        hostile.project.git(&[&["-C", path, "-c", "user.name=t", "-c", "user.email=t@localhost"], parts].concat());
+        hostile
+            .project
+            .git(&[&["-C", path, "-c", "user.name=t", "-c", "user.email=t@localhost"], parts].concat());
     };
     git(&["init", "--quiet"]);
     fs::write(inner.join("c.txt"), "c").unwrap();
@@ -193,7 +232,16 @@ async fn programs_of_a_nested_repository_do_not_run() {
     git(&["commit", "--quiet", "-m", "inner"]);
     hostile.check("a nested repository").await;
     hostile.project.git(&["add", "--all"]);
-    hostile.project.git(&["-c", "user.name=t", "-c", "user.email=t@localhost", "commit", "--quiet", "-m", "submodule"]);
+    hostile.project.git(&[
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@localhost",
+        "commit",
+        "--quiet",
+        "-m",
+        "submodule",
+    ]);
     git(&["config", "core.fsmonitor", hostile.program.to_str().unwrap()]);
     fs::write(inner.join("c.txt"), "changed").unwrap();
     hostile.check("a submodule").await;
@@ -291,6 +339,7 @@ async fn harmless_settings_of_the_repository_remain() {
     assert_eq!(fs::read_to_string(branch.root().join("a.txt")).unwrap(), "one\r\ntwo\r\n");
     assert!(!branch.root().join("private.txt").exists());
     // The worktree is one that git uses.
-    let out = std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(branch.root()).output();
+    let out =
+        std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(branch.root()).output();
     assert_eq!(out.unwrap().stdout, b"");
 }

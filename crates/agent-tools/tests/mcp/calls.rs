@@ -176,10 +176,9 @@ async fn a_long_text_is_cut_between_two_characters() {
 /// REQ-115, REQ-118.
 #[tokio::test]
 async fn an_answer_that_breaks_the_rules_ends_its_call_at_once() {
-    for (mode, says) in [
-        ("raw_neither", "answered tools/call of `plain` wrongly: Empty result"),
-        ("raw_wrong", "wrongly: "),
-    ] {
+    for (mode, says) in
+        [("raw_neither", "answered tools/call of `plain` wrongly: Empty result"), ("raw_wrong", "wrongly: ")]
+    {
         let client = connect(child(mode)).await;
         let told = failure(call(&client, "plain", json!({"n": 1})).await);
         assert!(told.starts_with("MCP protocol error: server `test` "), "{told}");

@@ -23,7 +23,6 @@ async fn clients(mode: &'static str) -> Vec<(&'static str, McpClient, Option<Raw
     all
 }
 
-
 #[track_caller]
 fn is_limit(name: &str, error: &McpError, expected: McpLimit) {
     match error {
@@ -69,7 +68,9 @@ async fn a_result_of_400_000_blocks_ends_with_a_limit() {
 
 #[tokio::test]
 async fn structured_content_with_too_many_values_ends_with_a_limit() {
-    for (name, client, _server) in clients("raw_values").await.into_iter().filter(|(name, ..)| *name != "json") {
+    for (name, client, _server) in
+        clients("raw_values").await.into_iter().filter(|(name, ..)| *name != "json")
+    {
         let error = client.call_tool("plain", json!({"n": 1})).await.unwrap_err();
         is_limit(name, &error, McpLimit::MessageValues);
         assert!(error.to_string().contains(&MAX_MESSAGE_VALUES.to_string()), "{error}");

@@ -221,7 +221,9 @@ fn written(key: &str) -> Vec<String> {
     use base64::Engine as _;
     use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
     let percent = |text: &str, all: bool| -> String {
-        let one = |b: u8| if !all && b.is_ascii_alphanumeric() { char::from(b).into() } else { format!("%{b:02X}") };
+        let one = |b: u8| {
+            if !all && b.is_ascii_alphanumeric() { char::from(b).into() } else { format!("%{b:02X}") }
+        };
         text.bytes().map(one).collect()
     };
     let once = percent(key, false);
@@ -267,7 +269,8 @@ async fn no_encoding_of_a_credential_reaches_the_model() {
                 let headers = [("link", target.clone()), ("retry-after", target.clone())];
                 (StatusCode::BAD_REQUEST, headers, format!("the key `{body}` is no good")).into_response()
             }
-            _ => (StatusCode::OK, [("content-type", format!("image/x; k={}", target))], vec![0, 1]).into_response(),
+            _ => (StatusCode::OK, [("content-type", format!("image/x; k={}", target))], vec![0, 1])
+                .into_response(),
         })
         .await;
         let spec = json!({"openapi": "3.0.0", "paths": {
@@ -327,7 +330,11 @@ async fn a_part_of_a_credential_at_the_end_of_a_cut_text_is_not_shown() {
     .await;
     let api = Api::with(server, &spec, |config| config.with_auth(OpenApiAuth::bearer(TOKEN)));
     let text = api.call("call", json!({})).await.to_text();
-    assert!(text.contains("the rest was not read") && !text.contains("a-very"), "{}", &text[text.len() - 200..]);
+    assert!(
+        text.contains("the rest was not read") && !text.contains("a-very"),
+        "{}",
+        &text[text.len() - 200..]
+    );
 }
 
 /// A header with a scheme contains the token, and a server can return the token alone.
@@ -339,7 +346,8 @@ async fn the_token_of_a_header_with_a_scheme_is_a_credential_of_its_own() {
     })
     .await;
     let spec = one("/x", "get", json!({}));
-    let api = Api::with(server, &spec, |config| config.with_header("Authorization", format!("Token {TOKEN}")));
+    let api =
+        Api::with(server, &spec, |config| config.with_header("Authorization", format!("Token {TOKEN}")));
     let text = api.call("call", json!({})).await.to_text();
     assert!(text.ends_with("****"), "{text}");
 }

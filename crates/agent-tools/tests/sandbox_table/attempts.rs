@@ -91,21 +91,51 @@ fn files(to: &Targets) -> Vec<Attempt> {
         row("read a file outside of the roots", CLOSED, format!("open('{secret}').read()")),
         row("list a folder outside", CLOSED, format!("os.listdir('{outside}')")),
         row("see that a file exists outside, its size and owner", ONLY_BWRAP, format!("os.stat('{secret}')")),
-        row("watch a folder outside (`inotify`)", ONLY_BWRAP, format!(
-            "watch = libc.inotify_init()\n    if libc.inotify_add_watch(watch, b'{outside}', 0x100) == -1: raise OSError(13, 'no')"
-        )),
+        row(
+            "watch a folder outside (`inotify`)",
+            ONLY_BWRAP,
+            format!(
+                "watch = libc.inotify_init()\n    if libc.inotify_add_watch(watch, b'{outside}', 0x100) == -1: raise OSError(13, 'no')"
+            ),
+        ),
         row("create a file outside", CLOSED, format!("open('{outside}/new', 'w')")),
         row("change a file outside", CLOSED, format!("open('{secret}', 'a')")),
         row("truncate a file outside", CLOSED, format!("os.truncate('{secret}', 1)")),
-        row("delete or rename a file outside", CLOSED, format!("os.rename('{secret}', '{secret}2'); os.rename('{secret}2', '{secret}')")),
-        row("link a file from outside into the workspace", CLOSED, format!("os.link('{secret}', 'hard' + str(os.getpid()))")),
-        row("change the mode of a file outside (`chmod`)", ONLY_BWRAP, format!("os.chmod('{secret}', 0o600)")),
-        row("change the owner of a file outside (`chown`)", ONLY_BWRAP, format!("os.chown('{secret}', os.getuid(), -1)")),
-        row("change the times of a file outside (`utimes`)", ONLY_BWRAP, format!("os.utime('{secret}', (1, 1))")),
-        row("change extended attributes of a file outside (`setxattr`)", ONLY_BWRAP, format!(
-            "os.setxattr('{secret}', 'user.a', b'b')"
-        )),
-        row("change the mode of a file in a read root", ONLY_BWRAP, "os.chmod(os.environ['READ_ROOT'] + '/library', 0o600)"),
+        row(
+            "delete or rename a file outside",
+            CLOSED,
+            format!("os.rename('{secret}', '{secret}2'); os.rename('{secret}2', '{secret}')"),
+        ),
+        row(
+            "link a file from outside into the workspace",
+            CLOSED,
+            format!("os.link('{secret}', 'hard' + str(os.getpid()))"),
+        ),
+        row(
+            "change the mode of a file outside (`chmod`)",
+            ONLY_BWRAP,
+            format!("os.chmod('{secret}', 0o600)"),
+        ),
+        row(
+            "change the owner of a file outside (`chown`)",
+            ONLY_BWRAP,
+            format!("os.chown('{secret}', os.getuid(), -1)"),
+        ),
+        row(
+            "change the times of a file outside (`utimes`)",
+            ONLY_BWRAP,
+            format!("os.utime('{secret}', (1, 1))"),
+        ),
+        row(
+            "change extended attributes of a file outside (`setxattr`)",
+            ONLY_BWRAP,
+            format!("os.setxattr('{secret}', 'user.a', b'b')"),
+        ),
+        row(
+            "change the mode of a file in a read root",
+            ONLY_BWRAP,
+            "os.chmod(os.environ['READ_ROOT'] + '/library', 0o600)",
+        ),
     ]
 }
 
@@ -123,7 +153,10 @@ fn network(to: &Targets) -> Vec<Attempt> {
     let listen = "s = socket.socket(socket.AF_INET, socket.SOCK_STREAM)\n    s.listen(1)\n    open('port.new', 'w').write(str(s.getsockname()[1])); os.rename('port.new', 'port')\n    s.settimeout(2)\n    s.accept()";
     let create = |kinds: &str| format!("sockets({}, {kinds})", libc::SYS_socket);
     let pair = "a, b = socket.socketpair(); a.send(b'x'); b.recv(1)";
-    let pair_out = format!("a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b'x', '{}.dgram')", to.path_socket);
+    let pair_out = format!(
+        "a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b'x', '{}.dgram')",
+        to.path_socket
+    );
     let tcp_of = |network| {
         let outcomes = if network == Network::Open { OPEN_EVERYWHERE } else { CLOSED };
         connect_row(network, outcomes, connect("AF_INET", "SOCK_STREAM", 0, &at(tcp)))
@@ -136,26 +169,53 @@ fn network(to: &Targets) -> Vec<Attempt> {
         row("`NoTcp`: SCTP", CLOSED, create("(2, 1, 132), (10, 1, 132), (2, 5, 132)")),
         row("`NoTcp`: ICMP", CLOSED, create("(2, 2, 1), (10, 2, 58)")),
         row("`NoTcp`: UDP, and with it DNS", ONLY_BWRAP, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp))),
-        row("`NoTcp`: a socket in the file system, outside of the roots", ONLY_BWRAP, connect("AF_UNIX", "SOCK_STREAM", 0, &of_path))
-            .on(Kernel::Before(7, 1)),
-        row("`NoTcp`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name)).on(Kernel::Since(6, 12)),
-        row("`NoTcp`: list network interfaces (netlink)", OWN_IN_BWRAP, "socket.if_nameindex(); s = socket.socket(16, 3, 0); s.bind((0, 0))"),
+        row(
+            "`NoTcp`: a socket in the file system, outside of the roots",
+            ONLY_BWRAP,
+            connect("AF_UNIX", "SOCK_STREAM", 0, &of_path),
+        )
+        .on(Kernel::Before(7, 1)),
+        row("`NoTcp`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name))
+            .on(Kernel::Since(6, 12)),
+        row(
+            "`NoTcp`: list network interfaces (netlink)",
+            OWN_IN_BWRAP,
+            "socket.if_nameindex(); s = socket.socket(16, 3, 0); s.bind((0, 0))",
+        ),
         tcp_of(Network::Off),
-        row("`Off`: UDP, and with it DNS", CLOSED, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp))).with(Network::Off),
-        row("`Off`: a socket in the file system, outside of the roots", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_path))
+        row("`Off`: UDP, and with it DNS", CLOSED, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp)))
             .with(Network::Off),
-        row("`Off`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name)).with(Network::Off),
-        row("`Off`: a socket in the workspace", OWN_IN_BWRAP, "s = socket.socket(socket.AF_UNIX); s.bind('own' + str(os.getpid()))")
+        row(
+            "`Off`: a socket in the file system, outside of the roots",
+            CLOSED,
+            connect("AF_UNIX", "SOCK_STREAM", 0, &of_path),
+        )
+        .with(Network::Off),
+        row("`Off`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name))
             .with(Network::Off),
-        row("`Off`: a pair of sockets of one program (`socketpair`)", OPEN_EVERYWHERE, pair).with(Network::Off),
+        row(
+            "`Off`: a socket in the workspace",
+            OWN_IN_BWRAP,
+            "s = socket.socket(socket.AF_UNIX); s.bind('own' + str(os.getpid()))",
+        )
+        .with(Network::Off),
+        row("`Off`: a pair of sockets of one program (`socketpair`)", OPEN_EVERYWHERE, pair)
+            .with(Network::Off),
         row("`Off`: a datagram of such a pair to a socket outside", CLOSED, pair_out).with(Network::Off),
         tcp_of(Network::Open),
-        row("`Open`: UDP, and with it DNS", OPEN_EVERYWHERE, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp))).with(Network::Open),
-        row("any: virtual machine sockets (`AF_VSOCK`)", CLOSED, create("(40, 1, 0), (40, 2, 0)")).with(Network::Open),
-        row("any: raw and packet sockets", CLOSED, create("(2, 3, 255), (10, 3, 255), (17, 3, 0)")).with(Network::Open),
+        row("`Open`: UDP, and with it DNS", OPEN_EVERYWHERE, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp)))
+            .with(Network::Open),
+        row("any: virtual machine sockets (`AF_VSOCK`)", CLOSED, create("(40, 1, 0), (40, 2, 0)"))
+            .with(Network::Open),
+        row("any: raw and packet sockets", CLOSED, create("(2, 3, 255), (10, 3, 255), (17, 3, 0)"))
+            .with(Network::Open),
         row("any: the kernel's ciphers (`AF_ALG`)", CLOSED, create("(38, 5, 0)")).with(Network::Open),
         row("any: netlink beside routes", CLOSED, create("(16, 3, 15), (16, 2, 9)")).with(Network::Open),
-        row("any: SMC, TIPC, RDS, Bluetooth, CAN", CLOSED, create("(43, 1, 0), (30, 2, 0), (21, 5, 0), (31, 3, 1), (29, 3, 1)"))
+        row(
+            "any: SMC, TIPC, RDS, Bluetooth, CAN",
+            CLOSED,
+            create("(43, 1, 0), (30, 2, 0), (21, 5, 0), (31, 3, 1), (29, 3, 1)"),
+        )
         .with(Network::Open),
     ]
 }
@@ -173,36 +233,108 @@ fn processes(to: &Targets) -> Vec<Attempt> {
     let process = to.process;
     let call = |number: libc::c_long, arguments: String| format!("call({number}, {arguments})");
     vec![
-        row("read the environment of another process", CLOSED, format!("open('/proc/{process}/environ').read()")),
-        row("read the memory of another process", CLOSED, format!(
-            "reaches_the_kernel({}, {process}, (ctypes.c_ulong * 2)(8, 8), 1, (ctypes.c_ulong * 2)(8, 8), 1, 0)", libc::SYS_process_vm_readv
-        )),
-        row("trace another process (`ptrace`)", CLOSED, call(libc::SYS_ptrace, format!("0x4206, {process}, 0, 0"))),
-        row("make the parent the tracer (`PTRACE_TRACEME`)", CLOSED, format!(
-            "if os.fork() == 0:\n        try: {}\n        except OSError: os._exit(1)\n        os._exit(0)\n    if os.wait()[1] != 0: raise OSError(1, 'refused')",
-            call(libc::SYS_ptrace, "0, 0, 0, 0".to_owned())
-        )),
-        row("take a descriptor of another process (`pidfd_getfd`)", CLOSED, format!("call({}, os.pidfd_open({process}), 0, 0)", libc::SYS_pidfd_getfd)),
+        row(
+            "read the environment of another process",
+            CLOSED,
+            format!("open('/proc/{process}/environ').read()"),
+        ),
+        row(
+            "read the memory of another process",
+            CLOSED,
+            format!(
+                "reaches_the_kernel({}, {process}, (ctypes.c_ulong * 2)(8, 8), 1, (ctypes.c_ulong * 2)(8, 8), 1, 0)",
+                libc::SYS_process_vm_readv
+            ),
+        ),
+        row(
+            "trace another process (`ptrace`)",
+            CLOSED,
+            call(libc::SYS_ptrace, format!("0x4206, {process}, 0, 0")),
+        ),
+        row(
+            "make the parent the tracer (`PTRACE_TRACEME`)",
+            CLOSED,
+            format!(
+                "if os.fork() == 0:\n        try: {}\n        except OSError: os._exit(1)\n        os._exit(0)\n    if os.wait()[1] != 0: raise OSError(1, 'refused')",
+                call(libc::SYS_ptrace, "0, 0, 0, 0".to_owned())
+            ),
+        ),
+        row(
+            "take a descriptor of another process (`pidfd_getfd`)",
+            CLOSED,
+            format!("call({}, os.pidfd_open({process}), 0, 0)", libc::SYS_pidfd_getfd),
+        ),
         row("signal another process", CLOSED, format!("os.kill({process}, 0)")).on(Kernel::Since(6, 12)),
-        row("change the limits of another process (`prlimit`)", CLOSED, format!("import resource; resource.prlimit({process}, resource.RLIMIT_NOFILE)")),
-        row("change the priority of another process", CLOSED, format!("os.setpriority(os.PRIO_PROCESS, {process}, 1)")),
-        row("change the processors of another process", CLOSED, format!("os.sched_setaffinity({process}, os.sched_getaffinity(0))")),
-        row("change its own limits (`ulimit`)", OPEN_EVERYWHERE, "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))"),
-        row("lower its own priority (`nice`)", OPEN_EVERYWHERE, "os.nice(1); os.setpriority(os.PRIO_PROCESS, 0, 2)"),
-        row("start threads and processes", OPEN_EVERYWHERE, "import threading, subprocess; t = threading.Thread(target=lambda: None); t.start(); t.join(); subprocess.run(['true'], check=True)"),
-        row("use System V memory of other programs", CLOSED, call(libc::SYS_shmget, format!("{}, 0, 0", to.memory_key))),
-        row("use a message queue of other programs", CLOSED, call(libc::SYS_mq_open, format!("b'{}', 0, 0, 0", to.queue))),
-        row("gain rights by a program with more rights (`sudo`)", CLOSED, "if 'NoNewPrivs:\\t1' in open('/proc/self/status').read(): raise OSError(1, 'no')"),
+        row(
+            "change the limits of another process (`prlimit`)",
+            CLOSED,
+            format!("import resource; resource.prlimit({process}, resource.RLIMIT_NOFILE)"),
+        ),
+        row(
+            "change the priority of another process",
+            CLOSED,
+            format!("os.setpriority(os.PRIO_PROCESS, {process}, 1)"),
+        ),
+        row(
+            "change the processors of another process",
+            CLOSED,
+            format!("os.sched_setaffinity({process}, os.sched_getaffinity(0))"),
+        ),
+        row(
+            "change its own limits (`ulimit`)",
+            OPEN_EVERYWHERE,
+            "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))",
+        ),
+        row(
+            "lower its own priority (`nice`)",
+            OPEN_EVERYWHERE,
+            "os.nice(1); os.setpriority(os.PRIO_PROCESS, 0, 2)",
+        ),
+        row(
+            "start threads and processes",
+            OPEN_EVERYWHERE,
+            "import threading, subprocess; t = threading.Thread(target=lambda: None); t.start(); t.join(); subprocess.run(['true'], check=True)",
+        ),
+        row(
+            "use System V memory of other programs",
+            CLOSED,
+            call(libc::SYS_shmget, format!("{}, 0, 0", to.memory_key)),
+        ),
+        row(
+            "use a message queue of other programs",
+            CLOSED,
+            call(libc::SYS_mq_open, format!("b'{}', 0, 0, 0", to.queue)),
+        ),
+        row(
+            "gain rights by a program with more rights (`sudo`)",
+            CLOSED,
+            "if 'NoNewPrivs:\\t1' in open('/proc/self/status').read(): raise OSError(1, 'no')",
+        ),
     ]
 }
 
 fn kernel() -> Vec<Attempt> {
-    let reaches = |number: libc::c_long, arguments: &str| format!("reaches_the_kernel({number}, {arguments})");
+    let reaches =
+        |number: libc::c_long, arguments: &str| format!("reaches_the_kernel({number}, {arguments})");
     let mut rows = vec![
         row("`io_uring`", CLOSED, reaches(libc::SYS_io_uring_setup, "1, 0")),
-        row("the keyring (`keyctl`, `add_key`)", CLOSED, reaches(libc::SYS_keyctl, "0, 0xfffffffc, 0") + "; " + &reaches(libc::SYS_add_key, "b'user', b'looptree', b'x', 1, 0xfffffffc")),
-        row("create a user namespace (`unshare`)", CLOSED, format!("call({}, 0x10000000)", libc::SYS_unshare)),
-        row("create a user namespace (`clone3`)", CLOSED, format!("reaches_the_kernel({}, 8, 1)", libc::SYS_clone3)),
+        row(
+            "the keyring (`keyctl`, `add_key`)",
+            CLOSED,
+            reaches(libc::SYS_keyctl, "0, 0xfffffffc, 0")
+                + "; "
+                + &reaches(libc::SYS_add_key, "b'user', b'looptree', b'x', 1, 0xfffffffc"),
+        ),
+        row(
+            "create a user namespace (`unshare`)",
+            CLOSED,
+            format!("call({}, 0x10000000)", libc::SYS_unshare),
+        ),
+        row(
+            "create a user namespace (`clone3`)",
+            CLOSED,
+            format!("reaches_the_kernel({}, 8, 1)", libc::SYS_clone3),
+        ),
         row("mount a file system", CLOSED, reaches(libc::SYS_fsopen, "b'no such type', 0")),
         row("load eBPF", CLOSED, reaches(libc::SYS_bpf, "0, 0, 0")),
         row("performance events", CLOSED, reaches(libc::SYS_perf_event_open, "0, 0, 0, 0, 0")),

@@ -1,7 +1,11 @@
 //! The table of docs/tools/bash.md: every cell is an attempt, and the page states what the attempts show.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
-#![allow(clippy::print_stderr, clippy::disallowed_methods, reason = "tests say what they skip and start programs")]
+#![allow(
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "tests say what they skip and start programs"
+)]
 
 mod attempts;
 #[path = "../support/mod.rs"]
@@ -95,7 +99,10 @@ impl Drop for World {
         drop(self.process.wait());
         let Some(python) = python() else { return };
         let (find, remove, unlink) = (libc::SYS_shmget, libc::SYS_shmctl, libc::SYS_mq_unlink);
-        self.python(python, &format!("call({remove}, call({find}, {}, 0, 0), 0, 0)", self.targets.memory_key));
+        self.python(
+            python,
+            &format!("call({remove}, call({find}, {}, 0, 0), 0, 0)", self.targets.memory_key),
+        );
         self.python(python, &format!("call({unlink}, b'{}')", self.targets.queue));
         assert!(self.outside.has("secret"));
     }
@@ -243,7 +250,8 @@ fn the_page_has_the_table_of_the_attempts() {
         queue: String::new(),
     };
     let lines: Vec<String> = attempts::all(&targets).iter().map(line).collect();
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools/bash.md"));
+    let page =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/tools/bash.md"));
     let table = lines.join("\n");
     if cfg!(target_arch = "x86_64") {
         assert!(page.unwrap().contains(&table), "docs/tools/bash.md must have these lines:\n{table}");

@@ -5,7 +5,7 @@ use super::{Decision, ToolPolicy, ToolRule, like};
 use crate::history::History;
 use crate::hooks::{ToolCallInfo, Verdict};
 use crate::message::ToolCall;
-use crate::tool::Effects;
+use crate::tool::{Effects, FileAccess};
 
 fn call(tool: &str, arguments: Value, effects: Effects) -> ToolCallInfo {
     ToolCallInfo {
@@ -146,7 +146,10 @@ fn patterns_match_the_resolved_path() {
 #[test]
 fn a_rule_about_a_path_denies_the_file_to_tools_that_find_files() {
     let denies = |rule: ToolRule, path: &str| {
-        ToolPolicy::new(Decision::Allow).deny(rule).denies_file(&"search".into(), path).is_some()
+        ToolPolicy::new(Decision::Allow)
+            .deny(rule)
+            .denies_file(&"search".into(), path, FileAccess::Find)
+            .is_some()
     };
     let env = |tool: &str| ToolRule::tool(tool).argument("/path", "*.env");
     assert!(denies(env("*"), "config/prod.env"));
@@ -157,9 +160,22 @@ fn a_rule_about_a_path_denies_the_file_to_tools_that_find_files() {
     assert!(!denies(ToolRule::tool("read_file"), "a.txt"), "a rule about the tool and not about a file");
     assert!(denies(ToolRule::any().when(|a| a["path"].as_str().is_some_and(|p| p.contains("key"))), "a/key"));
     let asks = ToolPolicy::new(Decision::Allow).ask(env("read_file"));
-    assert!(asks.denies_file(&"search".into(), "a.env").is_some(), "a search cannot ask about each file");
+    assert!(
+        asks.denies_file(&"search".into(), "a.env", FileAccess::Find).is_some(),
+        "a search cannot ask about each file"
+    );
     let allowed =
         ToolPolicy::new(Decision::Ask).allow(ToolRule::any().effects(Effects::ReadOnly)).ask(env("*"));
-    assert_eq!(allowed.denies_file(&"search".into(), "a.env"), None, "the first rule allows it");
-    assert_eq!(ToolPolicy::new(Decision::Ask).denies_file(&"search".into(), "a.env"), None);
+    assert_eq!(
+        allowed.denies_file(&"search".into(), "a.env", FileAccess::Find),
+        None,
+        "the first rule allows it"
+    );
+    let read = |tool: &str| asks.denies_file(&tool.into(), "a.env", FileAccess::Read);
+    assert!(read("search").is_some(), "the question of a search is not that of a read");
+    assert_eq!(read("read_file"), None, "it was asked before the call");
+    let written = ToolPolicy::new(Decision::Allow).deny(env("write_file"));
+    assert!(written.denies_file(&"write_file".into(), "a.env", FileAccess::Write).is_some());
+    assert_eq!(written.denies_file(&"edit_file".into(), "a.env", FileAccess::Write), None);
+    assert_eq!(ToolPolicy::new(Decision::Ask).denies_file(&"search".into(), "a.env", FileAccess::Find), None);
 }

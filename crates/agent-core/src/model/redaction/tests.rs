@@ -43,7 +43,10 @@ fn encodings(secret: &str) -> Vec<(&'static str, String)> {
         ("unicode escapes in capitals", secret.encode_utf16().map(|unit| format!("\\u{unit:04X}")).collect()),
         ("html", html.clone()),
         ("html with numbers", secret.chars().map(|c| format!("&#{};", u32::from(c))).collect()),
-        ("html with hexadecimal numbers", secret.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect()),
+        (
+            "html with hexadecimal numbers",
+            secret.chars().map(|c| format!("&#x{:X};", u32::from(c))).collect(),
+        ),
         ("an address in html", html.replace("&amp;", "&amp;amp;")),
         ("hex", secret.bytes().map(|byte| format!("{byte:02x}")).collect()),
         ("hex in capitals", secret.bytes().map(|byte| format!("{byte:02X}")).collect()),
@@ -58,7 +61,8 @@ fn encodings(secret: &str) -> Vec<(&'static str, String)> {
 /// Attack 11.
 #[test]
 fn a_credential_is_found_in_every_encoding() {
-    for secret in [KEY, "abcdefgh", "sk-proj-0123456789_abcDEF", "pass%2Fword+1", "ключ-с-пробелом и"] {
+    for secret in [KEY, "abcdefgh", "sk-proj-0123456789_abcDEF", "pass%2Fword+1", "ключ-с-пробелом и"]
+    {
         for (name, written) in encodings(secret) {
             let text = format!("before ({written}) after");
             assert_eq!(redactor(secret).redact(&text), "before (****) after", "{name} of {secret}: {text}");
@@ -78,7 +82,8 @@ fn a_credential_is_found_inside_of_a_base64_text() {
                 for start in 0..whole.len() - 4 {
                     let part = &whole[start..start + 4];
                     let is_key = STANDARD.decode(part.replace('-', "+").replace('_', "/"));
-                    let is_key = is_key.is_ok_and(|part| "sk-proj-0123456789".contains(&*String::from_utf8_lossy(&part)));
+                    let is_key = is_key
+                        .is_ok_and(|part| "sk-proj-0123456789".contains(&*String::from_utf8_lossy(&part)));
                     assert!(start % 4 != 0 || !is_key || !shown.contains(part), "{part} in {shown}");
                 }
             }
@@ -89,7 +94,8 @@ fn a_credential_is_found_inside_of_a_base64_text() {
 #[test]
 fn ordinary_texts_stay_as_they_are() {
     let redactor = redactor("sk-0123456789");
-    for text in ["", "100 % & more; \\ \\u12 %zz &#xx; &unknown; %u12", "é\u{1f600}&#128512;", "sk-012345678"] {
+    for text in ["", "100 % & more; \\ \\u12 %zz &#xx; &unknown; %u12", "é\u{1f600}&#128512;", "sk-012345678"]
+    {
         assert_eq!(redactor.redact(text), text);
     }
     assert_eq!(Redactor::new([Secret::new("abc"), Secret::new("")]).redact("abc"), "abc");
@@ -120,7 +126,8 @@ fn the_beginning_of_a_credential_at_a_cut_is_replaced() {
 fn the_time_is_linear_in_the_text() {
     let secret = format!("{}b", "a".repeat(1_000));
     let redactor = redactor(&secret);
-    for text in ["a".repeat(2_000_000), "%61".repeat(700_000), "%2525".repeat(400_000), "&".repeat(2_000_000)] {
+    for text in ["a".repeat(2_000_000), "%61".repeat(700_000), "%2525".repeat(400_000), "&".repeat(2_000_000)]
+    {
         assert_eq!(redactor.redact(&text).len(), text.len());
     }
 }

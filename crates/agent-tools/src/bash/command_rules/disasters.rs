@@ -70,17 +70,34 @@ pub(super) const ALL: [Disaster; 17] = [
 
 /// Folders directly below `/` that belong to the system or contain the homes of users.
 const SYSTEM: [&str; 20] = [
-    "bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "opt", "proc", "root", "sbin", "srv", "sys", "usr",
-    "var", "Applications", "Library", "System", "Users",
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib32",
+    "lib64",
+    "opt",
+    "proc",
+    "root",
+    "sbin",
+    "srv",
+    "sys",
+    "usr",
+    "var",
+    "Applications",
+    "Library",
+    "System",
+    "Users",
 ];
 
 /// Folders with the homes of users.
 const HOMES: [&str; 2] = ["home", "Users"];
 
 /// The beginnings of the names of disks in `/dev`.
-const DISKS: [&str; 12] = [
-    "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "dm-", "loop",
-];
+const DISKS: [&str; 12] =
+    ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "dm-", "loop"];
 
 impl Disaster {
     /// Returns the text of the pattern, which the model sees.
@@ -124,9 +141,9 @@ impl Disaster {
             }
             Self::FindAndDelete => {
                 let deletes = rest.iter().any(|word| word == "-delete")
-                    || rest.windows(2).any(|two| {
-                        matches!(two, [exec, rm] if exec.starts_with("-exec") && program(rm) == "rm")
-                    });
+                    || rest.windows(2).any(
+                        |two| matches!(two, [exec, rm] if exec.starts_with("-exec") && program(rm) == "rm"),
+                    );
                 let starts = rest.iter().take_while(|word| !word.starts_with('-') || word.len() == 2);
                 named("find") && deletes && starts.map(|word| Place::of(word)).any(Place::is_wide)
             }
@@ -224,7 +241,11 @@ fn redirects_to_disk(words: &[String]) -> bool {
     words.iter().enumerate().any(|(at, word)| {
         word.rsplit_once('>').is_some_and(|(_, target)| {
             let target = target.trim_start_matches(['|', '&']);
-            if target.is_empty() { words.get(at + 1).is_some_and(|next| is_disk(next)) } else { is_disk(target) }
+            if target.is_empty() {
+                words.get(at + 1).is_some_and(|next| is_disk(next))
+            } else {
+                is_disk(target)
+            }
         })
     })
 }
@@ -232,7 +253,8 @@ fn redirects_to_disk(words: &[String]) -> bool {
 /// Returns whether the text without blanks contains `name(){name|name&}`.
 fn has_fork_bomb(text: &str) -> bool {
     text.match_indices("(){").any(|(at, opening)| {
-        let (before, behind) = (text.get(..at).unwrap_or_default(), text.get(at + opening.len()..).unwrap_or_default());
+        let (before, behind) =
+            (text.get(..at).unwrap_or_default(), text.get(at + opening.len()..).unwrap_or_default());
         let name = before.rsplit([';', '&', '|', '{', '}', '(', ')']).next().unwrap_or_default();
         let name = name.strip_prefix("function").unwrap_or(name);
         !name.is_empty() && behind.starts_with(&format!("{name}|{name}&"))

@@ -103,8 +103,8 @@ fn is_assignment(word: &str) -> bool {
 
 /// The words with which bash begins something else than a simple command.
 const RESERVED: [&str; 20] = [
-    "if", "then", "elif", "else", "fi", "time", "for", "in", "until", "while", "do", "done", "case", "esac", "coproc",
-    "select", "function", "[[", "]]", "!",
+    "if", "then", "elif", "else", "fi", "time", "for", "in", "until", "while", "do", "done", "case", "esac",
+    "coproc", "select", "function", "[[", "]]", "!",
 ];
 
 fn is_reserved(word: &str) -> bool {

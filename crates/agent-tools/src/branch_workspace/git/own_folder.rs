@@ -62,8 +62,7 @@ impl OwnFolder {
     }
 
     pub(super) fn remove(self) -> Result<(), BranchWorkspaceError> {
-        std::fs::remove_dir_all(&self.place)
-            .map_err(|e| BranchWorkspaceError::io("removed", &self.place, e))
+        std::fs::remove_dir_all(&self.place).map_err(|e| BranchWorkspaceError::io("removed", &self.place, e))
     }
 
     /// Writes the files of a commit into the empty folder `tree`.
@@ -73,10 +72,7 @@ impl OwnFolder {
     }
 
     /// Stores the current files of the repository as a commit and returns its id.
-    pub(super) async fn commit_files(
-        &self,
-        repository: &Repository,
-    ) -> Result<String, BranchWorkspaceError> {
+    pub(super) async fn commit_files(&self, repository: &Repository) -> Result<String, BranchWorkspaceError> {
         let top = &repository.top;
         let head = repository.commit("HEAD").await.ok();
         if let Some(head) = &head {

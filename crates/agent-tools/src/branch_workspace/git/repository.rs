@@ -118,7 +118,13 @@ async fn place_problem(
 async fn points_back(dot_git: &Path, top: &Path, own: &Path, common: &Path) -> bool {
     if is_same(own, common) {
         let config = own.join("config");
-        let parts = ["config".as_ref(), "--file".as_ref(), config.as_os_str(), "--get".as_ref(), "core.worktree".as_ref()];
+        let parts = [
+            "config".as_ref(),
+            "--file".as_ref(),
+            config.as_os_str(),
+            "--get".as_ref(),
+            "core.worktree".as_ref(),
+        ];
         return git(top, &parts, &[]).await.is_ok_and(|tree| is_same(&own.join(tree), top));
     }
     let back = std::fs::read_to_string(own.join("gitdir")).unwrap_or_default();

@@ -31,8 +31,12 @@ const VARIABLES: [(&str, &str); 9] = [
 ];
 
 /// Settings of every git command. They take precedence over those of the repository.
-const SETTINGS: [&str; 4] =
-    ["core.hooksPath=/dev/null", "core.fsmonitor=false", "core.attributesFile=/dev/null", "protocol.allow=never"];
+const SETTINGS: [&str; 4] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "protocol.allow=never",
+];
 
 /// Runs git and returns its output without the last line end.
 pub(super) async fn git<S: AsRef<OsStr>>(

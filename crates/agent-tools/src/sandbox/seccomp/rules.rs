@@ -1,8 +1,8 @@
 //! The system calls that a confined child cannot make.
 
 use libc::{
-    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_ICMP, IPPROTO_ICMPV6, IPPROTO_MPTCP, IPPROTO_TCP, IPPROTO_UDP, NETLINK_ROUTE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, c_int,
-    c_long,
+    AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_ICMP, IPPROTO_ICMPV6, IPPROTO_MPTCP, IPPROTO_TCP,
+    IPPROTO_UDP, NETLINK_ROUTE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, c_int, c_long,
 };
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 

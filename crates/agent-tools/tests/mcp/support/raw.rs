@@ -47,17 +47,17 @@ pub fn lines_for(mode: &str, folder: Option<&Path>, message: &Value) -> Vec<Stri
     let mut lines = Vec::new();
     for (key, value) in answer {
         lines.push(match key {
-                Key::Result => json!({"jsonrpc": "2.0", "id": id, "result": value}),
-                Key::Neither => json!({"jsonrpc": "2.0", "id": id}),
-                Key::Error => json!({"jsonrpc": "2.0", "id": id, "error": value}),
-                Key::Progress => {
-                    let mut params = value;
-                    params["progressToken"] = message["params"]["_meta"]["progressToken"].clone();
-                    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
-                }
-                Key::AnswerTo(other) => json!({"jsonrpc": "2.0", "id": other, "result": value}),
-                Key::Padding(bytes) => json!({"padding": "x".repeat(bytes)}),
-                Key::ListChanged => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
+            Key::Result => json!({"jsonrpc": "2.0", "id": id, "result": value}),
+            Key::Neither => json!({"jsonrpc": "2.0", "id": id}),
+            Key::Error => json!({"jsonrpc": "2.0", "id": id, "error": value}),
+            Key::Progress => {
+                let mut params = value;
+                params["progressToken"] = message["params"]["_meta"]["progressToken"].clone();
+                json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+            }
+            Key::AnswerTo(other) => json!({"jsonrpc": "2.0", "id": other, "result": value}),
+            Key::Padding(bytes) => json!({"padding": "x".repeat(bytes)}),
+            Key::ListChanged => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
         });
     }
     lines.iter().map(Value::to_string).collect()
@@ -139,7 +139,8 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
         }
         // Small pages with great cursors.
         ("raw_cursors", "tools/list") => {
-            let page: u64 = message["params"]["cursor"].as_str().map_or(0, |c| c.trim_matches('x').parse().unwrap());
+            let page: u64 =
+                message["params"]["cursor"].as_str().map_or(0, |c| c.trim_matches('x').parse().unwrap());
             ok(json!({"tools": [], "nextCursor": format!("{}{}", "x".repeat(1_000_000), page + 1)}))
         }
         ("raw_big_tool", "tools/list") => ok(json!({"tools": [
@@ -183,7 +184,9 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
             (Key::Padding(17 * 1024 * 1024), json!(null)),
             (Key::Result, json!({"content": [{"type": "text", "text": "mine"}]})),
         ],
-        ("raw_values", "tools/call") => ok(json!({"content": [], "structuredContent": {"n": vec![0; 400_000]}})),
+        ("raw_values", "tools/call") => {
+            ok(json!({"content": [], "structuredContent": {"n": vec![0; 400_000]}}))
+        }
         ("raw_neither", "tools/call") => vec![(Key::Neither, json!(null))],
         ("raw_wrong", "tools/call") => vec![(Key::Error, json!("no"))],
         ("raw_endless_answer", "tools/call") => ok(json!({"content": [

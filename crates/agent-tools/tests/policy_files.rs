@@ -1,0 +1,127 @@
+//! Policies about files, in runs with the real tools.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
+
+mod support;
+
+use agent_core::compat::SeedSetters as _;
+use agent_core::testing::{ScriptedProvider, ScriptedReply};
+use agent_core::{
+    AgentEvent, BasicAgent, Decision, Effects, Hooks, ModelConfig, RetryConfig, ToolPolicy, ToolRule,
+};
+use serde_json::{Value, json};
+use support::{Folder, folder};
+
+/// What came of a call: its text, or the question that was asked about it.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Ran(String),
+    Refused(String),
+    Asked,
+}
+
+/// The policy of `docs/tools.md`.
+fn documented() -> ToolPolicy {
+    ToolPolicy::new(Decision::Ask)
+        .deny(ToolRule::any().argument("/path", "*.env").saying("secrets stay where they are"))
+        .allow(ToolRule::any().effects(Effects::ReadOnly))
+        .allow(ToolRule::tool("write_file").argument("/path", "docs/*"))
+}
+
+async fn call(folder: &Folder, policy: ToolPolicy, tool: &str, arguments: Value) -> Outcome {
+    let provider =
+        ScriptedProvider::new([ScriptedReply::call("c", tool, arguments), ScriptedReply::text("done")]);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(provider)
+        .with_retry_config(RetryConfig::none())
+        .with_hooks(Hooks::new().policy(policy))
+        .with_tools(folder.workspace.tools());
+    let events = agent.prompt("go").unwrap().collect().await;
+    let outcome = events.iter().find_map(|event| match event {
+        AgentEvent::QuestionAsked { .. } => Some(Outcome::Asked),
+        AgentEvent::MessageEnd { message, .. } => {
+            let message = message.as_llm()?;
+            let result = message.as_tool_result()?;
+            Some(if result.is_error {
+                Outcome::Refused(message.text())
+            } else {
+                Outcome::Ran(message.text())
+            })
+        }
+        _ => None,
+    });
+    outcome.expect("the call has an outcome")
+}
+
+fn write(path: &str) -> Value {
+    json!({"path": path, "content": "evil"})
+}
+
+/// Attack 8.
+#[tokio::test]
+async fn a_path_that_is_resolved_elsewhere_is_not_allowed_by_its_spelling() {
+    let folder = folder();
+    folder.put("docs/a.md", "");
+    folder.put("build.rs", "fn main() {}");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("..", folder.path().join("docs/up")).unwrap();
+    assert!(matches!(call(&folder, documented(), "write_file", write("docs/b.md")).await, Outcome::Ran(_)));
+    let mut paths = vec![
+        "docs/../build.rs",
+        "docs/./../build.rs",
+        "docs/../docs/../build.rs",
+        "docs/../.git/hooks/pre-commit",
+    ];
+    if cfg!(unix) {
+        paths.push("docs/up/build.rs");
+    }
+    for path in paths {
+        assert_eq!(call(&folder, documented(), "write_file", write(path)).await, Outcome::Asked, "{path}");
+    }
+    let other = call(&folder, documented(), "write_file", write("x/../docs/c.md")).await;
+    assert!(matches!(other, Outcome::Refused(_) | Outcome::Asked), "{other:?}");
+    assert_eq!(folder.get("build.rs"), b"fn main() {}");
+    assert!(!folder.has(".git"));
+}
+
+/// Attack 8.
+#[tokio::test]
+async fn a_denied_file_is_not_shown_by_any_tool() {
+    let folder = folder();
+    folder.put("config/prod.env", "PASSWORD=hunter2\n");
+    folder.put("open.txt", "PASSWORD is elsewhere\n");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("config/prod.env", folder.path().join("innocent.txt")).unwrap();
+    let rules = [
+        documented(),
+        ToolPolicy::new(Decision::Allow).deny(ToolRule::tool("read_file").argument("/path", "*.env")),
+        ToolPolicy::new(Decision::Allow).ask(ToolRule::tool("read_file").argument("/path", "config/*")),
+    ];
+    for policy in rules {
+        for path in [".", "config"] {
+            let found =
+                call(&folder, policy.clone(), "search", json!({"pattern": "PASSWORD", "path": path})).await;
+            assert!(matches!(&found, Outcome::Ran(text) if !text.contains("hunter2")), "{path}: {found:?}");
+        }
+        let mut named = vec!["config/prod.env", "config/../config/prod.env"];
+        if cfg!(unix) {
+            named.push("innocent.txt");
+        }
+        for path in named {
+            for (tool, arguments) in [
+                ("read_file", json!({"path": path})),
+                ("search", json!({"path": path, "pattern": "PASSWORD"})),
+                ("edit_file", json!({"path": path, "old_text": "PASSWORD", "new_text": "x"})),
+            ] {
+                let outcome = call(&folder, policy.clone(), tool, arguments).await;
+                assert!(!matches!(&outcome, Outcome::Ran(_)), "{tool} {path}: {outcome:?}");
+            }
+        }
+    }
+    assert_eq!(folder.get("config/prod.env"), b"PASSWORD=hunter2\n");
+}

@@ -16,6 +16,7 @@ mod crash;
 mod features;
 mod fuzz;
 mod interop;
+mod mutants;
 mod package;
 mod requests;
 mod requirements;
@@ -58,6 +59,8 @@ cargo xtask COMMAND
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
   fuzz [--seconds N] [TARGET...]
                          runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
+  mutants [--seed S] [--drawn N] [MODULE...]
+                         changes the code in small ways and checks that a test fails (requires cargo-mutants; takes hours)
   weight [SET...]        measures crates, build time and program size for sets of features
   bench                  checks that cost grows with the size of new input only
   bench session | store  measures recording, listing and searching of sessions
@@ -95,6 +98,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "crash" => crash::run(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
+        "mutants" => mutants::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),

@@ -81,7 +81,7 @@ fn ran() -> (Arc<Mutex<u32>>, ScriptedTool) {
     (count, tool)
 }
 
-/// Attack 10.
+/// Attack 10, REQ-148.
 #[tokio::test]
 async fn a_call_that_the_caller_denies_is_denied_to_its_sub_agent() {
     let provider = delegating("bash", json!({}));

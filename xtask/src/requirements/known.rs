@@ -10,7 +10,7 @@ const BEHAVIOURS: &[(u16, u16)] =
     &[(1, 31), (33, 38), (40, 109), (115, 173), (178, 181), (183, 184), (186, 186), (188, 190)];
 
 /// The highest number of a decision `Dnn`; all from 1 on exist.
-pub(crate) const LAST_DECISION: u16 = 42;
+pub(crate) const LAST_DECISION: u16 = 49;
 
 /// The name of a requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

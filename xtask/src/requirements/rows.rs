@@ -6,7 +6,7 @@ use super::DOCUMENT;
 use super::known::{LAST_DECISION, Requirement};
 
 /// The issues that a later row may name.
-const ISSUES: std::ops::RangeInclusive<u16> = 2..=9;
+const ISSUES: std::ops::RangeInclusive<u16> = 14..=20;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -53,9 +53,9 @@ fn check_rows(document: &str, rows: &[&str], problems: &[&str]) {
 #[test]
 fn rows_are_read_and_other_lines_left_alone() {
     check_rows(
-        "# Title\n| name | status | note |\n|---|---|---|\n| REQ-001 | tested | a |\n| B-001 | later #4 | b |\n\
+        "# Title\n| name | status | note |\n|---|---|---|\n| REQ-001 | tested | a |\n| B-001 | later #14 | b |\n\
          | REQ-107 | deviates D5, D6 | c |\n",
-        &["REQ-001 tested", "B-001 later #4", "REQ-107 deviates D5 D6"],
+        &["REQ-001 tested", "B-001 later #14", "REQ-107 deviates D5 D6"],
         &[],
     );
 }
@@ -63,7 +63,7 @@ fn rows_are_read_and_other_lines_left_alone() {
 #[test]
 fn a_row_must_say_something_that_can_be_checked() {
     check_rows("| REQ-001 | later | a |", &[], &["names no issue"]);
-    check_rows("| REQ-001 | later #12 | a |", &[], &["names no issue"]);
+    check_rows("| REQ-001 | later #2 | a |", &[], &["names no issue"]);
     check_rows("| REQ-001 | deviates | a |", &[], &["names no decision"]);
     check_rows("| REQ-001 | deviates D43 | a |", &[], &["names no decision"]);
     check_rows("| REQ-001 | done | a |", &[], &["is none of"]);

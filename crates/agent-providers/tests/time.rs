@@ -6,6 +6,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "a test may fail loudly"
 )]
 
@@ -95,11 +96,13 @@ async fn serve(mut stream: TcpStream, trick: Trick, pause: Duration) {
     let mut request = [0; 64 * 1024];
     let _ = stream.read(&mut request).await;
     let mut sent = stream.write_all(trick.begin().as_bytes()).await;
+    // A flood is written in large pieces.
+    let again = trick.again().repeat(if pause.is_zero() { 4_096 } else { 1 });
     while sent.is_ok() {
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
         }
-        sent = stream.write_all(trick.again().as_bytes()).await;
+        sent = stream.write_all(again.as_bytes()).await;
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use agent_core::journal::{Journal, JournalEntry, JournalError};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
-    AgentEvent, AgentMessage, BasicAgent, CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, RunEnd, StreamProvider, TokenCounter, ToolResult,
+    AgentEvent, AgentMessage, BasicAgent, CancellationToken, Completion, EventSink, ModelConfig,
+    ModelRequest, ProviderError, RunEnd, StreamProvider, TokenCounter, ToolResult,
 };
 use serde_json::json;
 

@@ -20,11 +20,16 @@ fn overflow() -> ScriptedReply {
 
 /// An agent with a past of forty long messages.
 fn with_past(model: &ScriptedProvider) -> BasicAgent {
+    with_past_of(model, 100)
+}
+
+/// An agent with a past of forty messages of this many words.
+fn with_past_of(model: &ScriptedProvider, words: usize) -> BasicAgent {
     let agent = agent(model);
     let past = (0..20).flat_map(|n| {
         let mut reply = agent_core::AssistantMessage::new("p", "m", StopReason::Stop);
-        reply.content.push(agent_core::Content::text(format!("answer {n} {}", "word ".repeat(100))));
-        [AgentMessage::user(format!("question {n} {}", "word ".repeat(100))), Message::from(reply).into()]
+        reply.content.push(agent_core::Content::text(format!("answer {n} {}", "word ".repeat(words))));
+        [AgentMessage::user(format!("question {n} {}", "word ".repeat(words))), Message::from(reply).into()]
     });
     agent.replace_messages(past.collect()).unwrap();
     agent
@@ -123,6 +128,7 @@ async fn an_overflow_that_nothing_can_be_done_about_is_told_in_the_providers_wor
     assert!(error.contains("cannot be shortened"), "{error}");
 }
 
+/// A window that the past of one word for each message fits by the estimate.
 fn small_window() -> ModelConfig {
     ModelConfig::default().with_limits(1_000, 100)
 }
@@ -140,7 +146,7 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
     ];
     for reply in cut {
         let model = model([reply, "hello".into()]);
-        let agent = with_past(&model).with_model_config(small_window());
+        let agent = with_past_of(&model, 1).with_model_config(small_window());
         let events = run(&agent).await;
         assert_eq!(reasons(&events), [CompactionReason::Overflow]);
         assert!(
@@ -156,7 +162,7 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
     ];
     for reply in whole {
         let model = model([reply]);
-        let agent = with_past(&model).with_model_config(small_window());
+        let agent = with_past_of(&model, 1).with_model_config(small_window());
         assert!(reasons(&run(&agent).await).is_empty());
     }
 }
@@ -166,7 +172,7 @@ async fn a_prompt_that_was_cut_in_silence_is_an_overflow() {
 async fn a_prompt_that_is_cut_in_silence_twice_is_an_error() {
     let cut = || ScriptedReply::text("what?").using(Usage::new(1_001, 5, 0, 0));
     let model = model([cut(), cut()]);
-    let agent = with_past(&model).with_model_config(small_window());
+    let agent = with_past_of(&model, 1).with_model_config(small_window());
     let events = run(&agent).await;
     assert_eq!(reasons(&events), [CompactionReason::Overflow]);
     let Some(RunEnd::Failed(RunFailure::Model { kind, .. })) = agent.finish().await else {

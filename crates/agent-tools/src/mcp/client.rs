@@ -1,36 +1,31 @@
 //! A client of one server, which reconnects when the connection is lost.
 
+mod listing;
 mod start;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
-use std::pin::Pin;
 #[cfg(feature = "mcp-oauth")]
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use agent_core::{CancellationToken, Effects};
-use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ListToolsRequest,
-    PaginatedRequestParams, ServerResult,
-};
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ServerResult};
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::connection::Connection;
 use super::content::{McpToolCallResult, Unreadable};
-use super::definitions::{Changed, Definitions, Wanted};
+use super::definitions::{Definitions, Wanted};
 use super::error::McpError;
 use super::handler::Handler;
-use super::limits::{McpLimit, json_bytes};
+use super::limits::McpLimit;
 use super::progress::McpProgress;
 use super::request::{self, Request};
 use super::sdk_error::Reach;
 use super::server::McpServer;
 use super::tool::McpToolInfo;
-use super::{MAX_LIST_BYTES, MAX_TOOL_BYTES, MAX_TOOL_PAGES, MAX_TOOLS};
 
 /// The JSON-RPC code for an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
@@ -210,78 +205,6 @@ impl McpClient {
         self.inner.handler.changes.subscribe()
     }
 
-    /// Lists the tools of the server, following all pages.
-    ///
-    /// # Errors
-    /// Returns an error if the request fails, and [`McpError::TooLarge`] if the server has more than [`MAX_TOOLS`]
-    /// tools, more than [`MAX_TOOL_PAGES`] pages, or pages of more than [`MAX_LIST_BYTES`] in all.
-    pub async fn list_tools(&self) -> Result<McpToolList, McpError> {
-        let changes = self.changes();
-        let list = self.list_pages().await?;
-        self.inner.definitions.listed(&list.tools, changes);
-        Ok(list)
-    }
-
-    async fn list_pages(&self) -> Result<McpToolList, McpError> {
-        let too_large = |limit| self.too_large("tools/list", limit);
-        let mut list = McpToolList::default();
-        let mut cursor: Option<String> = None;
-        let mut seen = BTreeSet::new();
-        let mut names = BTreeSet::new();
-        let mut bytes = 0_usize;
-        for _ in 0..MAX_TOOL_PAGES {
-            let page = match self.list_page(cursor.take()).await {
-                // A server without tools need not know the method.
-                Err(McpError::JsonRpc { code: METHOD_NOT_FOUND, .. }) if !self.declares_tools() => {
-                    return Ok(list);
-                }
-                page => page?,
-            };
-            bytes = bytes.saturating_add(json_bytes(&page));
-            if bytes > MAX_LIST_BYTES {
-                return Err(too_large(McpLimit::ListBytes));
-            }
-            let Some(tools) = page.get("tools").and_then(Value::as_array) else {
-                return Err(self.broken("tools/list", "the result has no list `tools`"));
-            };
-            if list.tools.len() + list.skipped.len() + tools.len() > MAX_TOOLS {
-                return Err(too_large(McpLimit::ListTools));
-            }
-            for entry in tools {
-                match McpToolInfo::read(entry) {
-                    Ok(tool) if json_bytes(entry) > MAX_TOOL_BYTES => {
-                        list.skipped
-                            .push(format!("`{}`, which is longer than {MAX_TOOL_BYTES} bytes", tool.name));
-                    }
-                    Ok(tool) if !names.insert(tool.name.clone()) => {
-                        list.skipped.push(format!("`{}`, which is listed twice", tool.name));
-                    }
-                    Ok(tool) => list.tools.push(tool),
-                    Err(why) => list.skipped.push(why),
-                }
-            }
-            match page.get("nextCursor").and_then(Value::as_str) {
-                None => return Ok(list),
-                Some(next) if seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
-                Some(_) => return Err(self.broken("tools/list", "a cursor came twice")),
-            }
-        }
-        Err(too_large(McpLimit::ListPages))
-    }
-
-    async fn list_page(&self, cursor: Option<String>) -> Result<Value, McpError> {
-        let param = PaginatedRequestParams::default().with_cursor(cursor);
-        let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(param));
-        let never = CancellationToken::new();
-        let effects = Effects::ReadOnly;
-        let result = self.request("tools/list", &request, effects, None, &never, &mut |_| ()).await?;
-        self.value_of("tools/list", &result)
-    }
-
-    fn declares_tools(&self) -> bool {
-        self.current().and_then(|c| c.info()).is_some_and(|info| info.capabilities.tools.is_some())
-    }
-
     /// Calls a tool by the server's name for it. The call is not repeated if the connection is lost during it.
     ///
     /// # Errors
@@ -338,43 +261,6 @@ impl McpClient {
         if let Some(connection) = connection {
             connection.close().await;
         }
-    }
-
-    /// Returns the number of changes of its tools that the server has reported.
-    fn changes(&self) -> u64 {
-        *self.inner.handler.changes.borrow()
-    }
-
-    /// Lists the tools for [`admit`](Self::admit). Boxed, because the list is itself a request.
-    fn list_again(&self) -> Pin<Box<dyn Future<Output = Result<(), McpError>> + Send + '_>> {
-        Box::pin(async { self.list_tools().await.map(drop) })
-    }
-
-    /// Lists the tools again if they may have changed, and checks that the definition of this one may be called.
-    async fn admit(&self, wanted: Wanted<'_>, cancel: &CancellationToken) -> Result<(), McpError> {
-        let definitions = &self.inner.definitions;
-        if !definitions.is_current(self.changes()) {
-            let list = async {
-                let _listing = self.inner.listing.lock().await;
-                if definitions.is_current(self.changes()) {
-                    return Ok(());
-                }
-                self.list_again().await
-            };
-            let server = self.inner.spec.name.clone();
-            tokio::select! {
-                biased;
-                () = cancel.cancelled() => {
-                    return Err(McpError::Cancelled { server, doing: "tools/list".to_owned() });
-                }
-                listed = list => listed?,
-            }
-        }
-        definitions.admit(wanted).map_err(|Changed(change)| McpError::ToolChanged {
-            server: self.inner.spec.name.clone(),
-            tool: wanted.info.name.clone(),
-            change,
-        })
     }
 
     /// Sends a request over a live connection. Repeats it after a failure only if the repetition cannot have another

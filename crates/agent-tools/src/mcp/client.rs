@@ -15,6 +15,7 @@ use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, CustomR
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::MAX_RESULT_BLOCKS;
 use super::connection::Connection;
 use super::content::{McpToolCallResult, Unreadable};
 use super::definitions::{Definitions, Wanted};
@@ -232,6 +233,12 @@ impl McpClient {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
         let Call { effects, wanted, cancel, on_progress, .. } = call;
         let result = self.request(&doing, &request, effects, wanted, cancel, on_progress).await?;
+        // Checked before the result is converted, which takes several times its memory.
+        if let ServerResult::CallToolResult(result) = &result
+            && result.content.len() > MAX_RESULT_BLOCKS
+        {
+            return Err(self.too_large(&doing, McpLimit::ResultBlocks));
+        }
         let value = self.value_of(&doing, &result)?;
         McpToolCallResult::read(value).map_err(|why| match why {
             Unreadable::Broken(why) => self.broken(&doing, why),

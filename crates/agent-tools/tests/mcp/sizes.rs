@@ -10,8 +10,9 @@ use serde_json::json;
 use crate::support::raw_http::{Events, RawHttp};
 use crate::support::{child, connect, now_ms};
 
-/// The longest time that a hostile answer may take, in a debug build.
-const LONGEST_MS: u64 = 10_000;
+/// The longest time that a hostile answer may take in a debug build on a machine with other work. Without other work it
+/// takes at most a fifth of that.
+const LONGEST_MS: u64 = 30_000;
 
 /// The same server over a pipe, over HTTP with JSON, and over HTTP with an event stream.
 async fn clients(mode: &'static str) -> Vec<(&'static str, McpClient, Option<RawHttp>)> {

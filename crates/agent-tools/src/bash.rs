@@ -24,6 +24,7 @@ mod output;
 mod process;
 mod run;
 mod shell_words;
+mod slots;
 
 #[cfg(test)]
 mod tests;
@@ -44,6 +45,7 @@ use serde_json::Value;
 pub use crate::environment::INHERITED;
 pub use command_rules::{DenyPattern, runs_only};
 pub use output::BashError;
+pub use slots::{CommandSlots, FILES_PER_COMMAND, MAX_COMMANDS, MAX_WAIT};
 
 use crate::sandbox::Sandbox;
 use crate::{OutputStore, Workspace};
@@ -107,6 +109,7 @@ pub struct BashTool {
     sandbox: Option<Sandbox>,
     store: Option<OutputStore>,
     tracking: ProcessTracking,
+    slots: CommandSlots,
 }
 
 impl BashTool {
@@ -129,6 +132,7 @@ impl BashTool {
             sandbox: None,
             store: None,
             tracking: ProcessTracking::Marker,
+            slots: CommandSlots::of_process(),
         }
     }
 
@@ -220,6 +224,14 @@ impl BashTool {
         self
     }
 
+    /// Sets the bound on the number of commands that run at once. The default is [`CommandSlots::of_process`]. A command
+    /// that waits can be cancelled, and its time limit begins when it starts.
+    #[must_use]
+    pub fn with_slots(mut self, slots: CommandSlots) -> Self {
+        self.slots = slots;
+        self
+    }
+
     /// Sets what happens to the background processes of a command when it exits.
     #[must_use]
     pub fn with_background(mut self, background: Background) -> Self {
@@ -274,6 +286,7 @@ impl fmt::Debug for BashTool {
             .field("sandbox", &self.sandbox)
             .field("store", &self.store)
             .field("tracking", &self.tracking)
+            .field("slots", &self.slots)
             .finish()
     }
 }
@@ -340,11 +353,11 @@ impl Tool for BashTool {
         confine::confined(self, by)
     }
 
-    /// Slightly longer than the highest limit of a command, so that the command's own limit applies first and its output
-    /// is preserved. With a confirmation the tool sets no limit, because the user may take long.
+    /// Slightly longer than the highest limit of a command and the maximum time that it waits for others, so that the
+    /// command's own limit applies first and its output is preserved. With a confirmation the tool sets no limit, because the user may take long.
     fn timeout(&self) -> Option<Duration> {
         let grace = Duration::from_secs(10);
-        self.confirm.is_none().then(|| self.max_timeout.saturating_add(grace))
+        self.confirm.is_none().then(|| self.max_timeout.saturating_add(MAX_WAIT).saturating_add(grace))
     }
 
     async fn call(&self, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {

@@ -137,6 +137,12 @@ pub enum BashError {
     /// The command contains a NUL character, which cannot be passed to a program.
     #[error("the command holds a NUL character; write it without")]
     Nul,
+    /// Too many other commands ran for [`MAX_WAIT`](super::MAX_WAIT). The command was not run.
+    #[error(
+        "the command was not run: other commands used all slots for {}s; run it again later, or fewer at once",
+        seconds(super::MAX_WAIT)
+    )]
+    Busy,
     /// The call was cancelled before there was any output.
     #[error("Operation aborted")]
     Cancelled,

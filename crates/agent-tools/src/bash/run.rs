@@ -14,7 +14,9 @@ use crate::environment;
 use super::capture::{Capture, Live};
 use super::output::{BashError, Ending, Streams, result};
 use super::process::Shell;
-use super::{Background, BashArgs, BashTool, MAX_COMMAND_BYTES, ProcessTracking, command_rules, marker};
+use super::{
+    Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking, command_rules, marker,
+};
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could
 /// keep the pipe open for ever.
@@ -50,6 +52,7 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
         return Err(BashError::Denied { pattern: pattern.to_string() });
     }
     confirm(tool, &args.command, ctx).await?;
+    let _slot = turn(&tool.slots, ctx).await?;
 
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     let mark = ctx.environment.random_id();
@@ -78,6 +81,16 @@ async fn start(
         ProcessTracking::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
         #[cfg(not(target_os = "linux"))]
         ProcessTracking::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
+    }
+}
+
+/// Waits until fewer commands run.
+async fn turn(slots: &CommandSlots, ctx: &ToolContext) -> Result<impl Sized, BashError> {
+    tokio::select! {
+        biased;
+        () = ctx.cancel.cancelled() => Err(BashError::Cancelled),
+        slot = slots.take() => Ok(slot),
+        () = ctx.environment.sleep(MAX_WAIT) => Err(BashError::Busy),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 
 use super::BranchWorkspaceError;
+use crate::bash::CommandSlots;
 use crate::environment;
 use crate::sandbox::{Input, Launch};
 
@@ -63,6 +64,7 @@ pub(super) async fn git<S: AsRef<OsStr>>(
         variables,
         input: Input::Empty,
     };
+    let _slot = CommandSlots::of_process().take().await;
     let mut child = launch.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
     let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
     let said = async { tokio::join!(read(stdout), read(stderr), child.wait()) };

@@ -15,7 +15,8 @@ use super::capture::{Capture, Live};
 use super::output::{BashError, Ending, Streams, result};
 use super::process::Shell;
 use super::{
-    Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking, command_rules, marker,
+    Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking,
+    command_rules, marker,
 };
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could

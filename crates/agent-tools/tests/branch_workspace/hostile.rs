@@ -1,5 +1,6 @@
 //! Repositories that name programs, or that lead to other folders. A command of an agent can write all of this.
 #![cfg(unix)]
+#![allow(clippy::disallowed_methods, reason = "tests may start git as it is")]
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -149,7 +149,7 @@ impl Disaster {
             }
             Self::Synchronize => {
                 let deletes = rest.iter().any(|word| word.starts_with("--del"));
-                named("rsync") && deletes && operands().last().is_some_and(Place::is_wide)
+                named("rsync") && deletes && operands().next_back().is_some_and(Place::is_wide)
             }
             Self::OverwriteDisk(name) => {
                 let targets = match name {

@@ -4,6 +4,14 @@
 //! [`Workspace::with_denied`](crate::Workspace::with_denied) take globs. `*` does not match a `/`, `**` does, `{a,b}` matches
 //! either, and a pattern without a `/` is compared with names instead of paths. A pattern over a limit is an error, because
 //! the compiler of globs recurses over nested groups.
+//!
+//! ```
+//! use agent_tools::{PatternError, Workspace};
+//! let error = Workspace::unconfined().with_denied("{".repeat(20_000)).unwrap_err();
+//! assert!(matches!(error, PatternError::TooLong { .. }));
+//! let error = Workspace::unconfined().with_denied("{".repeat(20)).unwrap_err();
+//! assert_eq!(error, PatternError::TooManyGroups { groups: 20 });
+//! ```
 
 use std::path::Path;
 

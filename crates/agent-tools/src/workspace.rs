@@ -18,6 +18,7 @@
 //!
 //! A [`ToolPolicy`](agent_core::ToolPolicy) of the run that denies reading a file by a pattern over `/path` denies it to every
 //! file tool that would show its content.
+//! The rule compares names. It does not protect a folder from a process that can rename it.
 //!
 //! A workspace is not a sandbox: it does not confine the commands of `bash`. The file tools cannot distinguish a hard link
 //! from the file itself, so a command that can create a hard link to a file outside makes that file readable; a write

@@ -202,6 +202,23 @@ async fn no_expression_ends_the_process_or_takes_long() {
     }
 }
 
+/// More folders in each other than a walk enters.
+#[tokio::test]
+async fn a_very_deep_tree_is_listed_and_searched_as_far_as_the_limit() {
+    let folder = folder();
+    folder.put(&format!("{}file", "d/".repeat(600)), "needle\n");
+    folder.put("near", "needle\n");
+    let list = ListFilesTool::new(folder.workspace.clone());
+    let listed = timed("deep", &list, json!({"max_depth": 1_000_000})).await.unwrap();
+    assert_eq!(listed, "near\n\n(1 files)");
+    let search = SearchTool::new(folder.workspace.clone());
+    let found = timed("deep", &search, json!({"pattern": "needle"})).await.unwrap();
+    assert!(found.ends_with("(1 matches)\n(1 files could not be read)"), "{found}");
+    // A copy is whole or an error.
+    let branch = BranchWorkspaces::copies_of(folder.path()).unwrap().open().await;
+    assert!(branch.unwrap_err().to_string().contains("more than 512 folders"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 

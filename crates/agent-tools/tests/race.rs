@@ -72,12 +72,15 @@ impl Scene {
     }
 }
 
-/// Exchanges both pairs until `done`, and returns how often.
-fn exchange(root: &Path, done: &AtomicBool) -> u64 {
+/// The pairs that are exchanged in the root.
+const PAIRS: &[(&str, &str)] = &[("a", "b"), ("file", "link")];
+
+/// Exchanges the pairs until `done`, and returns how often.
+fn exchange(folder: &Path, pairs: &[(&str, &str)], done: &AtomicBool) -> u64 {
     let mut times = 0;
     while !done.load(Ordering::Relaxed) {
-        for (one, other) in [("a", "b"), ("file", "link")] {
-            renameat_with(CWD, root.join(one), CWD, root.join(other), RenameFlags::EXCHANGE).unwrap();
+        for (one, other) in pairs {
+            renameat_with(CWD, folder.join(one), CWD, folder.join(other), RenameFlags::EXCHANGE).unwrap();
             times += 1;
         }
     }
@@ -112,11 +115,15 @@ impl Counts {
 
 /// Runs `work` in [`THREADS`] threads beside the exchange, and checks that nothing outside was read or changed.
 fn race(name: &str, scene: &Scene, work: impl Fn(usize, &Counts) + Sync) {
+    race_of(name, scene, PAIRS, work);
+}
+
+fn race_of(name: &str, scene: &Scene, pairs: &[(&str, &str)], work: impl Fn(usize, &Counts) + Sync) {
     let before = scene.state();
     let (done, counts) = (AtomicBool::new(false), Counts::default());
     let end = now_ms() + u64::try_from(duration().as_millis()).unwrap();
     let times = std::thread::scope(|scope| {
-        let swapper = scope.spawn(|| exchange(scene.inside.path(), &done));
+        let swapper = scope.spawn(|| exchange(scene.inside.path(), pairs, &done));
         let workers: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let (work, counts) = (&work, &counts);
@@ -182,6 +189,27 @@ fn no_tool_leaves_the_root_while_folders_and_links_are_exchanged() {
     });
 }
 
+/// The descriptor of the root stays that of the folder that was opened.
+#[test]
+fn no_tool_leaves_the_root_while_the_root_itself_is_exchanged_for_a_link() {
+    let scene = Scene::new();
+    let workspace = agent_tools::Workspace::open(scene.inside.path().join("a")).unwrap();
+    let tools = workspace.tools();
+    race_of("root", &scene, &[("a", "b")], |thread, counts| {
+        for (tool, arguments) in [
+            ("read_file", json!({"path": "shared.txt"})),
+            ("write_file", json!({"path": format!("new-{thread}/file.txt"), "content": "mine"})),
+            ("edit_file", json!({"path": "deep/shared.txt", "old_text": "needle", "new_text": "needle "})),
+            ("list_files", json!({})),
+            ("search", json!({"pattern": "needle"})),
+        ] {
+            let tool = tools.iter().find(|found| found.name() == tool).unwrap();
+            let what = format!("{} {arguments}", tool.name());
+            counts.note(&what, run(tool.as_ref(), arguments));
+        }
+    });
+}
+
 #[test]
 fn no_branch_leaves_the_root_while_folders_and_links_are_exchanged() {
     let scene = Scene::new();
@@ -217,7 +245,6 @@ fn no_branch_leaves_the_root_while_folders_and_links_are_exchanged() {
 fn no_skill_leaves_its_folder_while_folders_and_links_are_exchanged() {
     let scene = Scene::new();
     let skill = "---\nname: a\ndescription: A skill.\n---\nDo it.\n";
-    scene.inside.put("skills/one/SKILL.md", skill.replace("name: a", "name: one"));
     scene.inside.put("SKILL.md", skill);
     // The skill whose folder is the root has the exchanged files.
     let home = folder();

@@ -1,5 +1,6 @@
 //! Folders by path, for systems whose standard library cannot open files relative to a folder.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
@@ -34,9 +35,17 @@ impl Dir {
         Ok((Self { path: root }, real.components().skip_while(is_root).collect()))
     }
 
-    /// Returns the path, if none of its folders is a link.
+    /// Returns the path, if none of its folders is a link. On Windows, a stream (`name:stream`) and a name with a dot or a
+    /// blank at its end are other spellings of a file, which the rule of a workspace would not recognize.
     fn checked(&self, below: &Path) -> io::Result<PathBuf> {
         let names = names(below)?;
+        let is_other_spelling = |name: &OsStr| {
+            let name = name.to_string_lossy();
+            name.contains(':') || name.ends_with(['.', ' '])
+        };
+        if names.iter().any(|name| is_other_spelling(name)) {
+            return Err(io::ErrorKind::InvalidFilename.into());
+        }
         let mut path = self.path.clone();
         let folders = names.len().saturating_sub(1);
         for (number, name) in names.into_iter().enumerate() {

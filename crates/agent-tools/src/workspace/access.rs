@@ -1,5 +1,9 @@
 //! Access to files by descriptor, after the rule of the workspace.
 
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;
+
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};

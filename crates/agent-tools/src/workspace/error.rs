@@ -38,7 +38,7 @@ pub enum PathError {
     Denied {
         /// The path in the arguments.
         path: String,
-        /// The pattern.
+        /// The pattern as it was given to the workspace.
         pattern: String,
     },
     /// A policy of the run denies the access.

@@ -129,6 +129,15 @@ async fn a_protected_folder_is_not_listed_searched_read_or_written() {
             assert!(shown.contains("other.txt") && !shown.contains("sessions"), "{tool}: {shown}");
         }
     }
+    // Only whole names count.
+    for path in ["work/sessions-old/x", "work/sessionsx", "sessions", "later/made-up"] {
+        try_tool(&workspace, "write_file", path).await.unwrap();
+        try_tool(&workspace, "read_file", path).await.unwrap();
+    }
+    // The same without a root.
+    let free = Workspace::unconfined().with_protected(folder.path().join("work/sessions")).unwrap();
+    let absolute = folder.path().join("work/sessions/one.json").display().to_string();
+    all_refused(&free, &all, &absolute, "belongs to this program").await;
     assert_eq!(folder.get("work/sessions/one.json"), SECRET.as_bytes());
     assert_eq!(std::fs::read_dir(folder.path().join("work/sessions")).unwrap().count(), 1);
     assert_eq!(workspace.protected().count(), 2);

@@ -12,7 +12,8 @@ mod support;
 use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentEvent, BasicAgent, Decision, Effects, Hooks, ModelConfig, RetryConfig, ToolPolicy, ToolRule,
+    AgentEvent, Answer, BasicAgent, Decision, Effects, Hooks, ModelConfig, RetryConfig, ToolPolicy, ToolRule,
+    Verdict,
 };
 use serde_json::{Value, json};
 use support::{Folder, folder};
@@ -34,12 +35,16 @@ fn documented() -> ToolPolicy {
 }
 
 async fn call(folder: &Folder, policy: ToolPolicy, tool: &str, arguments: Value) -> Outcome {
+    call_with(folder, Hooks::new().policy(policy), tool, arguments).await
+}
+
+async fn call_with(folder: &Folder, hooks: Hooks, tool: &str, arguments: Value) -> Outcome {
     let provider =
         ScriptedProvider::new([ScriptedReply::call("c", tool, arguments), ScriptedReply::text("done")]);
     let agent = BasicAgent::new(ModelConfig::default())
         .with_provider(provider)
         .with_retry_config(RetryConfig::none())
-        .with_hooks(Hooks::new().policy(policy))
+        .with_hooks(hooks)
         .with_tools(folder.workspace.tools());
     let events = agent.prompt("go").unwrap().collect().await;
     let outcome = events.iter().find_map(|event| match event {
@@ -124,4 +129,67 @@ async fn a_denied_file_is_not_shown_by_any_tool() {
         }
     }
     assert_eq!(folder.get("config/prod.env"), b"PASSWORD=hunter2\n");
+}
+
+/// A link that is exchanged after the policies decided leads a tool nowhere.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_path_that_leads_elsewhere_after_the_decision_is_refused() {
+    let folder = folder();
+    folder.put("docs/a.md", "public\n");
+    folder.put("docs/own/b.md", "public\n");
+    folder.put("build.rs", "fn main() {}\n");
+    // The second target is outside of the workspace, so that the path is not resolved when the policy decides.
+    for before in ["own", "../../elsewhere"] {
+        let link = folder.path().join("docs/link");
+        std::os::unix::fs::symlink(before, &link).unwrap();
+        let exchanged = link.clone();
+        // The hook runs after the arguments were resolved.
+        let hooks = Hooks::new().policy(documented()).before_tool(move |_| {
+            std::fs::remove_file(&exchanged).unwrap();
+            std::os::unix::fs::symlink("..", &exchanged).unwrap();
+            async { Verdict::Allow }
+        });
+        let outcome = call_with(&folder, hooks, "write_file", write("docs/link/build.rs")).await;
+        assert!(
+            matches!(&outcome, Outcome::Refused(text) if text.contains("changed while the call was prepared")),
+            "{before}: {outcome:?}"
+        );
+        assert_eq!(folder.get("build.rs"), b"fn main() {}\n");
+        std::fs::remove_file(&link).unwrap();
+    }
+}
+
+/// An approval of a call applies to the file that the question showed.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_approved_path_that_leads_elsewhere_is_asked_about_again() {
+    let folder = folder();
+    folder.put("docs/a.md", "public\n");
+    folder.put("build.rs", "fn main() {}\n");
+    let link = folder.path().join("docs/link.md");
+    std::os::unix::fs::symlink("a.md", &link).unwrap();
+    let provider = ScriptedProvider::new([
+        ScriptedReply::call(
+            "c",
+            "edit_file",
+            json!({"path": "docs/link.md", "old_text": "()", "new_text": "(x)"}),
+        ),
+        ScriptedReply::text("done"),
+    ]);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(provider)
+        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask)))
+        .with_tools(folder.workspace.tools());
+    agent.prompt("go").unwrap().collect().await;
+    let question = agent.questions().into_iter().next().unwrap();
+    let shown = question.approval().unwrap();
+    assert!(shown.to_string().contains("docs/a.md"), "{shown}");
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("../build.rs", &link).unwrap();
+    agent.answer(question.id, Answer::Allow).unwrap().collect().await;
+    assert_eq!(folder.get("build.rs"), b"fn main() {}\n");
+    let again = agent.questions().into_iter().next().expect("it asks again").approval().unwrap();
+    assert!(again.to_string().contains("build.rs"), "{again}");
+    assert_ne!(again.hash(), shown.hash());
 }

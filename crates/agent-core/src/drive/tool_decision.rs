@@ -34,6 +34,8 @@ pub(super) struct Allowed {
     pub(super) verdict: ToolVerdict,
     pub(super) durability: Durability,
     pub(super) limit: Option<Duration>,
+    /// The arguments about which the hooks or an approver decided, with resolved paths. `None` without hooks.
+    pub(super) resolved: Option<Box<Value>>,
     /// The child to which the call is delegated.
     pub(super) child: Option<Box<ReadyChild>>,
 }
@@ -43,6 +45,7 @@ fn allowed(
     tool: Arc<dyn AgentTool>,
     arguments: Value,
     verdict: ToolVerdict,
+    resolved: Option<Box<Value>>,
     child: Option<Box<ReadyChild>>,
 ) -> Decision {
     let durability = match tool.effects(&arguments) {
@@ -50,7 +53,7 @@ fn allowed(
         Effects::ReadOnly | Effects::Idempotent => Durability::Buffered,
     };
     let limit = tool.timeout();
-    Ok(Box::new(Allowed { tool, arguments, verdict, durability, limit, child }))
+    Ok(Box::new(Allowed { tool, arguments, verdict, durability, limit, resolved, child }))
 }
 
 /// Decides whether a call runs, and with which arguments. Checks the tool, the arguments, the hooks and the tool's
@@ -83,20 +86,22 @@ pub(super) async fn decide(
     };
     let verdict = given.map_or(ToolVerdict::Allow, ToolVerdict::AllowWith);
     if !fresh {
-        if let (CallStage::Approved(_), Some(approved)) = (&pending.stage, &pending.approved)
-            && **approved != ToolSnapshot::of(&*tool)
-        {
-            return Err(ask(CHANGED_QUESTION.to_owned(), call, &*tool, arguments));
+        let mut resolved = None;
+        if let (CallStage::Approved(_), Some(approved)) = (&pending.stage, &pending.approved) {
+            if **approved != ToolSnapshot::of(&*tool, &arguments) {
+                return Err(ask(CHANGED_QUESTION.to_owned(), call, &*tool, arguments));
+            }
+            resolved = Some(Box::new(approved.resolved.clone().unwrap_or_else(|| arguments.clone())));
         }
         let (known, child) = find_child(config, run, pending, &*tool, &arguments).await?;
         if interrupted && !known && tool.effects(&arguments) == Effects::Once {
             return Err(ask(INTERRUPTED_QUESTION.to_owned(), call, &*tool, arguments));
         }
-        return allowed(tool, arguments, verdict, child);
+        return allowed(tool, arguments, verdict, resolved, child);
     }
     match run_before_tool(config, run, pending, &*tool, arguments).await {
         Err(result) => Err(ToolVerdict::Deny(result)),
-        Ok(Checked { arguments, changed, mut questions }) => {
+        Ok(Checked { arguments, resolved, changed, mut questions }) => {
             // An answer to the question of a hook does not answer the tool's own.
             questions.extend(tool.question(&arguments));
             if !questions.is_empty() {
@@ -105,7 +110,12 @@ pub(super) async fn decide(
             let verdict =
                 if changed { ToolVerdict::AllowWith(arguments.clone()) } else { ToolVerdict::Allow };
             let (_, child) = find_child(config, run, pending, &*tool, &arguments).await?;
-            allowed(tool, arguments, verdict, child)
+            let resolved = if config.hooks.tool.before.is_empty() {
+                None
+            } else {
+                Some(resolved.unwrap_or_else(|| Box::new(arguments.clone())))
+            };
+            allowed(tool, arguments, verdict, resolved, child)
         }
     }
 }
@@ -113,7 +123,7 @@ pub(super) async fn decide(
 /// Returns the verdict that asks about a call with its final arguments.
 fn ask(text: String, call: &ToolCall, tool: &dyn AgentTool, arguments: Value) -> ToolVerdict {
     let as_sent = call.arguments.value().is_ok_and(|sent| *sent == arguments);
-    let tool = Some(Box::new(ToolSnapshot::of(tool)));
+    let tool = Some(Box::new(ToolSnapshot::of(tool, &arguments)));
     ToolVerdict::Ask(ToolQuestion { text, arguments: (!as_sent).then_some(arguments), tool })
 }
 
@@ -162,6 +172,8 @@ fn checked_arguments(
 /// A call as the `before_tool` hooks left it.
 struct Checked {
     arguments: Value,
+    /// The arguments with resolved paths.
+    resolved: Option<Box<Value>>,
     /// Whether a hook replaced the arguments.
     changed: bool,
     questions: Vec<String>,
@@ -176,21 +188,26 @@ async fn run_before_tool(
     tool: &dyn AgentTool,
     arguments: Value,
 ) -> Result<Checked, Box<ToolResult>> {
-    let mut checked = Checked { arguments, changed: false, questions: Vec::new() };
+    let mut checked = Checked { arguments, resolved: None, changed: false, questions: Vec::new() };
+    let hooks = &config.hooks.tool.before;
+    if !hooks.is_empty() {
+        checked.resolved = tool.resolved_arguments(&checked.arguments).map(Box::new);
+    }
     let failed = |text: String| Box::new(ToolResult::error(format!("before_tool_execution {text}")));
-    for hook in &config.hooks.tool.before {
+    for hook in hooks {
         let info = ToolCallInfo {
             loop_id: run.loop_id().clone(),
             step_key: pending.key.clone(),
             call: pending.call.clone(),
             arguments: checked.arguments.clone(),
-            resolved_arguments: tool.resolved_arguments(&checked.arguments),
+            resolved_arguments: checked.resolved.as_deref().cloned(),
             effects: tool.effects(&checked.arguments),
             history: run.history().clone(),
         };
         match contained(async { hook(info).await }).await {
             Ok(Ok(Verdict::Allow)) => {}
             Ok(Ok(Verdict::AllowWith(other))) => {
+                checked.resolved = tool.resolved_arguments(&other).map(Box::new);
                 checked.arguments = other;
                 checked.changed = true;
             }

@@ -20,9 +20,9 @@ use crate::tool::AgentTool;
 
 /// The tool of a call at the moment of the question: what the model was told about it, and where it works.
 ///
-/// An approval applies to the tool as it was then. If its description, its schema or its working directory differ when
-/// the call is about to run, for example after a resume in another folder, the run asks again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An approval applies to the tool as it was then. If its description, its schema, its working directory or the files to
+/// which paths lead differ when the call is about to run, for example after a resume in another folder, the run asks again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolSnapshot {
     /// The SHA-256 hash of the tool's name, description and schema, as 64 hexadecimal digits.
@@ -30,16 +30,21 @@ pub struct ToolSnapshot {
     /// The folder in which the call runs, as the [tool reports it](AgentTool::working_directory).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
+    /// The arguments with resolved paths, as the [tool reports them](AgentTool::resolved_arguments), where they differ from
+    /// the arguments of the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resolved: Option<Value>,
 }
 
 impl ToolSnapshot {
-    /// Returns the snapshot of a tool.
+    /// Returns the snapshot of a tool for a call with these arguments.
     #[must_use]
-    pub fn of(tool: &dyn AgentTool) -> Self {
+    pub fn of(tool: &dyn AgentTool, arguments: &Value) -> Self {
         let mut hash = Fields::new("looptree tool 1");
         hash.add(tool.name()).add(tool.description()).add(&tool.parameters_schema().to_string());
         let directory = tool.working_directory().map(|folder| folder.to_string_lossy().into_owned());
-        Self { definition: hash.finish(), directory }
+        let resolved = tool.resolved_arguments(arguments).filter(|resolved| resolved != arguments);
+        Self { definition: hash.finish(), directory, resolved }
     }
 }
 
@@ -139,7 +144,8 @@ impl ApprovalView {
             Some(snapshot) => hash
                 .add(&snapshot.definition)
                 .add(if snapshot.directory.is_some() { "folder" } else { "no folder" })
-                .add(snapshot.directory.as_deref().unwrap_or_default()),
+                .add(snapshot.directory.as_deref().unwrap_or_default())
+                .add(&snapshot.resolved.as_ref().map(canonical).unwrap_or_default()),
         };
         ApprovalHash(hash.finish())
     }
@@ -162,6 +168,14 @@ impl fmt::Display for ApprovalView {
             other => {
                 f.write_str("\n  arguments:")?;
                 argument(f, other)?;
+            }
+        }
+        if let Some(resolved) = self.snapshot.as_ref().and_then(|s| s.resolved.as_ref()) {
+            write!(f, "\n  resolved:")?;
+            for (name, value) in resolved.as_object().into_iter().flatten() {
+                if self.arguments.get(name) != Some(value) {
+                    write!(f, " {} = {}", printable(name), printable(&value.to_string()))?;
+                }
             }
         }
         write!(f, "\n  hash: {}", self.hash())

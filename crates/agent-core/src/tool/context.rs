@@ -4,6 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::ToolResult;
@@ -35,6 +36,10 @@ pub struct ToolContext {
     pub cancel: CancellationToken,
     /// Receives partial results and progress messages.
     pub updates: ToolUpdates,
+    /// The arguments about which the hooks or an approver decided, with paths as the tool
+    /// [resolved](super::AgentTool::resolved_arguments) them then. A tool refuses a path that leads elsewhere by now. `None`
+    /// if nobody decided.
+    pub resolved_arguments: Option<Box<Value>>,
     /// Provides time, sleep, tasks and random ids.
     pub environment: Arc<dyn Environment>,
     /// The services of the run that makes the call; `None` outside of a run.
@@ -54,6 +59,7 @@ impl ToolContext {
             tool_call_id,
             cancel: CancellationToken::new(),
             updates: ToolUpdates::none(),
+            resolved_arguments: None,
             environment,
             services: None,
         }

@@ -53,13 +53,19 @@ impl Access {
         let real = self.workspace.resolve(named)?;
         let (dir, below) = self.workspace.split(&real).map_err(|source| PathError::access(named, source))?;
         self.workspace.rules.check(&real, &below, intent, named)?;
+        let label = self.labels().of(&real);
+        let decided = self.call.resolved_arguments.as_deref().and_then(|decided| decided.get("path"));
+        if decided.is_some_and(|decided| *decided != *label) {
+            // The hooks of the run have decided about another file.
+            return Err(PathError::Changed { path: named.to_owned() });
+        }
         let policy = match intent {
             Intent::List => None,
             Intent::Read => Some(FileAccess::Read),
             Intent::Write => Some(FileAccess::Write),
         };
         if let Some(access) = policy
-            && let Some(reason) = self.call.denies_file(&self.labels().of(&real), access)
+            && let Some(reason) = self.call.denies_file(&label, access)
         {
             return Err(PathError::Policy { path: named.to_owned(), reason });
         }

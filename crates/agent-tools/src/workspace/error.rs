@@ -49,8 +49,9 @@ pub enum PathError {
         /// The reason of the policy.
         reason: String,
     },
-    /// A part of the path became a symlink between its resolution and the access.
-    #[error("a part of {path} became a symlink while it was opened; try again")]
+    /// A link on the path was created or exchanged between the resolution of the path, or the decision of the hooks about it,
+    /// and the access.
+    #[error("a link on the path {path} changed while the call was prepared; try again")]
     Changed {
         /// The path in the arguments.
         path: String,

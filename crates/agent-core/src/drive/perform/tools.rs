@@ -111,7 +111,7 @@ impl Performer {
             return None;
         }
         let id = pending.call.id.clone();
-        let Allowed { tool, arguments, verdict, durability, limit, child } = match decision {
+        let Allowed { tool, arguments, verdict, durability, limit, resolved, child } = match decision {
             Err(verdict) => return Some(Decision::Apply(Input::ToolBegan { id, verdict })),
             Ok(allowed) => *allowed,
         };
@@ -123,7 +123,8 @@ impl Performer {
         {
             return Some(Decision::Apply(Input::ToolBegan { id, verdict }));
         }
-        let (ctx, call) = (self.tool_context(run, pending), pending.call.clone());
+        let (mut ctx, call) = (self.tool_context(run, pending), pending.call.clone());
+        ctx.resolved_arguments = resolved;
         let events = EventSender::none();
         let ready = ReadyCall { call, tool, arguments, durability, limit, ctx, child, events };
         let ready = Box::new(ready);
@@ -139,6 +140,7 @@ impl Performer {
             step_key: pending.key.clone(),
             cancel: self.cancel.child_token(),
             updates: ToolUpdates::none(),
+            resolved_arguments: None,
             environment: self.config.services.environment.clone(),
             services: Some(Arc::new(RunServices {
                 provider: Some(self.config.services.provider.clone()),

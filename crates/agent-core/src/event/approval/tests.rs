@@ -8,7 +8,11 @@ fn view(arguments: Value) -> ApprovalView {
         text: "Run it?".into(),
         tool: "bash".into(),
         arguments,
-        snapshot: Some(ToolSnapshot { definition: "0".repeat(64), directory: Some("/work".into()) }),
+        snapshot: Some(ToolSnapshot {
+            definition: "0".repeat(64),
+            directory: Some("/work".into()),
+            resolved: None,
+        }),
     }
 }
 
@@ -42,18 +46,31 @@ fn the_hash_covers_tool_arguments_and_directory() {
         ApprovalView { tool: "sh".into(), ..base.clone() },
         ApprovalView { snapshot: None, ..base.clone() },
         ApprovalView {
-            snapshot: Some(ToolSnapshot { definition: "0".repeat(64), directory: None }),
+            snapshot: Some(ToolSnapshot { definition: "0".repeat(64), directory: None, resolved: None }),
             ..base.clone()
         },
         ApprovalView {
-            snapshot: Some(ToolSnapshot { definition: "1".repeat(64), directory: Some("/work".into()) }),
+            snapshot: Some(ToolSnapshot {
+                definition: "1".repeat(64),
+                directory: Some("/work".into()),
+                resolved: None,
+            }),
             ..base.clone()
         },
     ];
+    let others = others.into_iter().chain([ApprovalView {
+        snapshot: Some(ToolSnapshot {
+            definition: "0".repeat(64),
+            directory: Some("/work".into()),
+            resolved: Some(json!({"command": "other", "n": 1})),
+        }),
+        ..base.clone()
+    }]);
+    let others: Vec<_> = others.collect();
     let mut hashes: Vec<_> = others.iter().chain([&base]).map(ApprovalView::hash).collect();
     hashes.sort();
     hashes.dedup();
-    assert_eq!(hashes.len(), 7);
+    assert_eq!(hashes.len(), 8);
 }
 
 #[test]

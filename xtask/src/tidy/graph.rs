@@ -15,12 +15,14 @@ const SIBLINGS: &[&str] = &["looptree-providers", "looptree-tools", "looptree-se
 /// What agent-core may depend on: nothing here opens a file or a socket with the features below.
 const CORE_DEPENDENCIES: &[&str] = &[
     "async-trait",
+    "base64",
     "bytes",
     "chrono",
     "futures-core",
     "futures-util",
     "getrandom",
     "indexmap",
+    "memchr",
     "schemars",
     "serde",
     "serde_json",

@@ -18,7 +18,7 @@ const CORE: &str = "agent_core";
 
 /// The layers of agent-core, lowest first. A module may import modules of its own layer and of lower ones.
 const CORE_LAYERS: &[&[&str]] = &[
-    &["environment", "identity", "limits", "retry", "shared", "tagged", "wire"],
+    &["environment", "identity", "limits", "retry", "shared", "tagged", "value_depth", "wire"],
     &["answer", "history", "message", "model", "provider", "route", "tool"],
     &["budget", "context", "event", "fold", "prefix"],
     &["journal", "run"],

@@ -55,7 +55,7 @@ pub struct ModelConfig {
 pub enum ModelFact {
     /// The context window and the output limit.
     Limits,
-    /// The prices.
+    /// The prices of the model's tokens.
     Cost,
     /// Whether the model accepts images.
     Images,

@@ -334,3 +334,36 @@ async fn many_commands_side_by_side_each_have_their_own_sandbox() {
         }
     }
 }
+
+/// The filter of system calls leaves what builds and tests need.
+#[tokio::test]
+async fn ordinary_programs_work_in_every_sandbox_without_a_network() {
+    for make in each_sandbox(|rules| rules.with_network(Network::Off)).await {
+        let folder = folder();
+        folder.put("a.txt", "one\n");
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        let python = "import asyncio, multiprocessing, subprocess, threading; \
+            asyncio.run(asyncio.sleep(0)); multiprocessing.Process(target=print).start(); \
+            t = threading.Thread(target=print); t.start(); t.join(); subprocess.run(['true'], check=True)";
+        for (program, command) in [
+            ("cp", "cp -p a.txt b.txt && chmod 600 b.txt && touch -d 2000-01-01 b.txt && mv b.txt c.txt".to_owned()),
+            ("tar", "tar cf x.tar a.txt && mkdir -p t && tar xpf x.tar -C t && cat t/a.txt".to_owned()),
+            (
+                "git",
+                "git init -q . && git add a.txt && git -c user.name=a -c user.email=b commit -qm x && git status"
+                    .to_owned(),
+            ),
+            ("python3", format!("/usr/bin/python3 -I -c \"{python}\"")),
+            ("gcc", "echo 'int main(){return 0;}' > x.c && gcc x.c -o x && ./x".to_owned()),
+            ("ps", "ps aux > /dev/null; id; ulimit -n 64; nice true; timeout 5 true; sort a.txt | uniq".to_owned()),
+        ] {
+            if !["/usr/bin", "/usr/local/bin"].iter().any(|place| std::path::Path::new(place).join(program).exists()) {
+                eprintln!("skipped: {program} is not installed");
+                continue;
+            }
+            let shown = shown(&tool, &command).await;
+            assert!(shown.starts_with("Exit code: 0"), "{}: {command}: {shown}", sandbox.kind());
+        }
+    }
+}

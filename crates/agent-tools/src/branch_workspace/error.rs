@@ -55,7 +55,7 @@ pub enum BranchWorkspaceError {
     /// The repository of the origin is stored in a place or a form that is not used.
     #[error("the repository of {} is not used: {reason}; use copies_of", .path.display())]
     Repository {
-        /// The original folder.
+        /// The path of the original folder.
         path: PathBuf,
         /// The place or the form that is refused.
         reason: &'static str,

@@ -1,6 +1,6 @@
 //! Git worktrees, through the `git` program.
 //!
-//! The repository belongs to whoever wrote it, and a command of an agent can change its configuration. Git would run
+//! The repository is not trusted, and a command of an agent can change its configuration. Git would run
 //! programs that the configuration names: filters, hooks, a file system monitor. Two rules prevent that. Commands that
 //! read or write files run in a git folder of our own, which has the objects of the repository and nothing else of it.
 //! The remaining commands, which resolve names and read settings, run no programs and cannot find any.

@@ -133,7 +133,7 @@ fn well_known_disasters_are_denied_by_default() {
         "rm -rf \"$PWD\"/*",
         "rm -rf /etc",
         "rm -rf /usr/",
-        "rm -rf /home/*",
+        "rm -rf /home/me/*",
         "rm -rf /home/me",
         "rm -rf /tmp/..",
         "sudo rm -Rf --no-preserve-root /",

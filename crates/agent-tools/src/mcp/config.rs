@@ -43,8 +43,8 @@ use super::server::McpServer;
 ///
 /// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths),
 /// `network` (`off`, `no-tcp`, `open`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
-/// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. The default for `network` is `off`, or
-/// `no-tcp` with `landlock`. A confined server without `cwd` starts in `/`.
+/// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. The default for `network` is `off`.
+/// A confined server without `cwd` starts in `/`.
 #[derive(Debug, Clone)]
 pub struct McpConfig {
     servers: Vec<McpServer>,

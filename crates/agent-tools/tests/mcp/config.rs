@@ -70,10 +70,6 @@ fn a_sandbox_that_is_not_understood_leaves_the_server_out() {
         "sandbox: `writeRoot` is not known; write `kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`",
     );
     check(&json!({"network": "on"}), "sandbox.network: `on` is not known; write `off`, `no-tcp` or `open`");
-    check(
-        &json!({"kind": "landlock", "network": "off"}),
-        "sandbox.network: `landlock` holds TCP only; write `no-tcp`, or the kind `bwrap` or `best`",
-    );
     check(&json!({"temp": "/tmp"}), "sandbox.temp: `/tmp` is not known; write `private`, `shared` or `none`");
     check(&json!({"systemRoots": "no"}), "sandbox.systemRoots: it is neither true nor false");
     check(&json!({"readRoots": "/a"}), "sandbox.readRoots: it is not a list of paths");

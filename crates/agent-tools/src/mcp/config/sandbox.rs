@@ -54,7 +54,7 @@ impl Entry<'_> {
         }
         // The current folder of this process is seldom in one of the roots.
         let server = if stdio.folder.is_none() { server.with_folder("/") } else { server };
-        let rules = self.rules(kind, fields)?;
+        let rules = self.rules(fields)?;
         Ok(match kind {
             Kind::None => server,
             Kind::Landlock => server.with_sandbox(Sandbox::landlock(rules)),
@@ -73,10 +73,8 @@ impl Entry<'_> {
         }
     }
 
-    fn rules(&self, kind: Kind, fields: &Map<String, Value>) -> Result<SandboxRules, McpConfigError> {
-        // The default is the strictest setting that the kind supports.
-        let network = if kind == Kind::Landlock { Network::NoTcp } else { Network::Off };
-        let mut rules = SandboxRules::new().with_network(network);
+    fn rules(&self, fields: &Map<String, Value>) -> Result<SandboxRules, McpConfigError> {
+        let mut rules = SandboxRules::new().with_network(Network::Off);
         for (key, value) in fields {
             let field = format!("sandbox.{key}");
             rules = match key.as_str() {
@@ -88,11 +86,6 @@ impl Entry<'_> {
                     self.roots(&field, value)?.into_iter().fold(rules, SandboxRules::with_write_root)
                 }
                 "network" => match self.word(&field, value)? {
-                    "off" if kind == Kind::Landlock => {
-                        let problem =
-                            "`landlock` holds TCP only; write `no-tcp`, or the kind `bwrap` or `best`";
-                        return Err(self.problem(&field, problem));
-                    }
                     "off" => rules.with_network(Network::Off),
                     "no-tcp" => rules.with_network(Network::NoTcp),
                     "open" => rules.with_network(Network::Open),

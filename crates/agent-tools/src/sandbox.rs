@@ -37,6 +37,8 @@ mod bwrap;
 mod child_thread;
 mod error;
 #[cfg(target_os = "linux")]
+mod inherited;
+#[cfg(target_os = "linux")]
 mod landlock_rules;
 mod launch;
 #[cfg(target_os = "linux")]

@@ -367,3 +367,28 @@ async fn ordinary_programs_work_in_every_sandbox_without_a_network() {
         }
     }
 }
+
+/// An open descriptor is not subject to the rules. Bubblewrap gets the filter in one, which no child has.
+#[tokio::test]
+async fn a_child_has_no_descriptors_but_its_pipes() {
+    use std::os::fd::AsRawFd as _;
+    let secret = folder();
+    secret.put("secret", "the secret");
+    let open = std::fs::File::open(secret.path().join("secret")).unwrap();
+    // A descriptor that children inherit, as a shell may have left one.
+    rustix::io::fcntl_setfd(&open, rustix::io::FdFlags::empty()).unwrap();
+    for make in each_sandbox(no_tcp).await {
+        let folder = folder();
+        let sandbox = make(&folder);
+        let tool = bash(&folder, &sandbox);
+        let commands = (0..4).map(|_| async {
+            // The last one is the folder that `ls` reads.
+            shown(&tool, "ls /proc/self/fd | tr '\\n' ' '").await
+        });
+        for shown in futures_util::future::join_all(commands).await {
+            assert_eq!(shown, "Exit code: 0\n0 1 2 3 ", "{}", sandbox.kind());
+        }
+        let command = format!("cat <&{}", open.as_raw_fd());
+        check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+    }
+}

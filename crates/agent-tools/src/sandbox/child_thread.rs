@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::launch::{Launch, StartError, Started};
 use super::plan::{Grant, Plan};
 use super::seccomp::{self, Beside};
-use super::{SandboxError, SandboxKind, SandboxRules, bwrap, landlock_rules};
+use super::{SandboxError, SandboxKind, SandboxRules, bwrap, inherited, landlock_rules};
 
 /// The maximum duration of the test program.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -95,6 +95,7 @@ fn keep(
 }
 
 fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> Begun {
+    inherited::close(&mut launch);
     match holder {
         Holder::Landlock => {
             if let Some(private) = &plan.private {

@@ -189,10 +189,21 @@ fn said(message: &MessageRef) -> String {
     format!("{}: {}{}", message.role(), brief(&message.text()), brief(&calls))
 }
 
-/// Returns the folder with the sessions of a directory: the one that was named, or the one of the platform.
+/// Returns the folder with the sessions of a directory: the one that was named, or the one of the platform. Refuses a folder
+/// inside of the directory, where a command of the model could change it.
 pub(crate) fn sessions_of(args: &Args, root: &Path) -> Result<PathBuf> {
-    match &args.sessions {
-        Some(folder) => Ok(folder.clone()),
-        None => sessions_folder(root).context("use --sessions DIR"),
+    let Some(folder) = &args.sessions else {
+        return sessions_folder(root).context("use --sessions DIR");
+    };
+    let folder = std::path::absolute(folder)?;
+    // The part that exists is resolved, so that a link into the directory is found.
+    let existing = folder.ancestors().find_map(|above| above.canonicalize().ok());
+    if existing.is_some_and(|existing| existing.starts_with(root)) {
+        bail!(
+            "the folder of --sessions, {}, is inside of the directory of the task, where commands could change it; \
+             name one outside of it",
+            folder.display()
+        );
     }
+    Ok(folder)
 }

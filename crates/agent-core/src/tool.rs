@@ -46,7 +46,7 @@ pub use typed::{FunctionTool, Tool, argument_schema, tool_fn};
 pub enum FileAccess {
     /// Reads a file that the arguments name.
     Read,
-    /// Reads a file that the tool found by itself, about which no question was asked.
+    /// Reads a file that the tool found by itself, about which there was no question.
     Find,
     /// Writes a file that the arguments name.
     Write,

@@ -156,7 +156,7 @@ pub enum SessionError {
     /// There is no folder for sessions outside of the working directory.
     #[error("no folder for sessions: {reason}; name one")]
     NoDataFolder {
-        /// The reason.
+        /// The reason, as a sentence fragment.
         reason: String,
     },
     /// The open run of the session needs something that the agent does not have.

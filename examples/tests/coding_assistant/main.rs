@@ -229,6 +229,9 @@ async fn sessions_are_not_in_the_workspace() {
     let named = ["--sessions", elsewhere.to_str().unwrap(), "--pending"];
     assert_eq!(run(dir.path(), &named).await.1.trim(), "no question waits");
     assert!(elsewhere.is_dir());
+    let inside = dir.path().join("a/b");
+    let (code, said) = run(dir.path(), &["--sessions", inside.to_str().unwrap(), "--pending"]).await;
+    assert!(code != 0 && said.contains("is inside of the directory"), "{said}");
     // A data directory inside of the workspace is refused.
     let mut inside = command(dir.path());
     inside.args(["--pending"]).env("XDG_DATA_HOME", dir.path().join("data")).env("HOME", dir.path());

@@ -26,6 +26,7 @@ const CORE_DEPENDENCIES: &[&str] = &[
     "schemars",
     "serde",
     "serde_json",
+    "sha2",
     "thiserror",
     "tokio",
     "tokio-util",

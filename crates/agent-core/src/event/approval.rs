@@ -18,7 +18,7 @@ use super::Question;
 use crate::identity::{QuestionId, ToolName};
 use crate::tool::AgentTool;
 
-/// The tool of a call at the moment of the question: what the model was told about it, and where it works.
+/// The tool of a call at the moment of the question: the definition that the model received, and the place where it works.
 ///
 /// An approval applies to the tool as it was then. If its description, its schema, its working directory or the files to
 /// which paths lead differ when the call is about to run, for example after a resume in another folder, the run asks again.

@@ -241,8 +241,8 @@ impl ToolPolicy {
         let is_reading = access != FileAccess::Write;
         let tools = [tool.as_str(), READ_FILE].into_iter().take(if is_reading { 2 } else { 1 });
         let ruling = tools.into_iter().find_map(|name| {
-            // The question about a named file was asked before the call.
-            let was_asked = access != FileAccess::Find && name == tool.as_str();
+            // A question about a named file came before the call.
+            let is_decided = access != FileAccess::Find && name == tool.as_str();
             let fits = |r: &&Ruling| match access {
                 FileAccess::Write => [Effects::Once, Effects::Idempotent]
                     .iter()
@@ -252,7 +252,8 @@ impl ToolPolicy {
             let mut fitting = self.rules.iter().filter(fits);
             let denied =
                 fitting.clone().find(|r| r.decision == Decision::Deny && r.rule.is_about_arguments());
-            let asks = |r: &&Ruling| !was_asked && r.decision == Decision::Ask && r.rule.is_about_arguments();
+            let asks =
+                |r: &&Ruling| !is_decided && r.decision == Decision::Ask && r.rule.is_about_arguments();
             denied.or_else(|| fitting.next().filter(asks))
         })?;
         let text = ruling.rule.text.clone().filter(|_| ruling.decision == Decision::Deny);

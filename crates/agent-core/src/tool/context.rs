@@ -38,7 +38,7 @@ pub struct ToolContext {
     pub updates: ToolUpdates,
     /// The arguments about which the hooks or an approver decided, with paths as the tool
     /// [resolved](super::AgentTool::resolved_arguments) them then. A tool refuses a path that leads elsewhere by now. `None`
-    /// if nobody decided.
+    /// without hooks and approvals.
     pub resolved_arguments: Option<Box<Value>>,
     /// Provides time, sleep, tasks and random ids.
     pub environment: Arc<dyn Environment>,

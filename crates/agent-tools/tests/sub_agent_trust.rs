@@ -60,7 +60,8 @@ fn result_of(events: &[AgentEvent], tool: &str) -> String {
         AgentEvent::ToolExecutionEnd(end) if end.tool_name == *tool => Some(end.result.to_text()),
         AgentEvent::MessageEnd { message, .. } => {
             let result = message.as_llm().and_then(|m| m.as_tool_result())?;
-            (result.tool_name == *tool).then(|| message.as_llm().map(|m| m.text()).unwrap_or_default())
+            (result.tool_name == *tool)
+                .then(|| message.as_llm().map(agent_core::Message::text).unwrap_or_default())
         }
         _ => None,
     });

@@ -136,7 +136,7 @@ impl Workspace {
     /// Returns whether the program uses a path itself, so that no tool can see it. The path is relative to the root.
     pub(crate) fn hides(&self, below: &Path) -> bool {
         let real = self.root().map_or_else(|| below.to_path_buf(), |root| root.join(below));
-        self.rules.check(&real, below, Intent::List, "").is_err()
+        self.rules.protects(&real)
     }
 
     /// Returns the root as an absolute path without symlinks, or `None` for an unconfined workspace.

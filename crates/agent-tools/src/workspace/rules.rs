@@ -63,6 +63,11 @@ impl Rules {
         self.protected.iter().map(|protected| protected.real.as_path())
     }
 
+    /// Returns whether the program uses an absolute path without symlinks itself.
+    pub(super) fn protects(&self, real: &Path) -> bool {
+        self.protected.iter().any(|protected| protected.contains(real))
+    }
+
     /// Checks a path without symlinks: `real` is absolute, and `below` is the same relative to the root.
     pub(super) fn check(
         &self,
@@ -71,7 +76,7 @@ impl Rules {
         intent: Intent,
         named: &str,
     ) -> Result<(), PathError> {
-        if !self.protected.is_empty() && self.protected.iter().any(|protected| protected.contains(real)) {
+        if self.protects(real) {
             return Err(PathError::Protected { path: named.to_owned() });
         }
         if below.iter().any(is_repository) {

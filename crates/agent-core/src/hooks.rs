@@ -47,6 +47,7 @@ use crate::history::History;
 use crate::message::AgentMessage;
 use crate::model::Secret;
 use crate::run::ToolChange;
+use crate::tool::Confinement;
 
 /// An async hook.
 type Async<A, R> = Arc<dyn Fn(A) -> BoxFuture<'static, R> + Send + Sync>;
@@ -126,6 +127,8 @@ pub struct ToolHooks {
     pub before: Vec<Gate<ToolCallInfo>>,
     /// The policies among the hooks of `before`, for tools that find files by themselves.
     pub(crate) policies: Vec<Arc<ToolPolicy>>,
+    /// What confined the tools of the callers above, for a child loop of a child loop.
+    pub(crate) confinements: Vec<Confinement>,
     /// Run after a call that was executed. Each receives the result as the hooks before it changed it.
     pub after: Vec<ToolReview>,
     /// Run before a partial result is emitted. Denying suppresses it.
@@ -166,6 +169,7 @@ impl Hooks {
         self.context.api_key.extend(other.context.api_key);
         self.tool.before.extend(other.tool.before);
         self.tool.policies.extend(other.tool.policies);
+        self.tool.confinements.extend(other.tool.confinements);
         self.tool.after.extend(other.tool.after);
         self.tool.before_update.extend(other.tool.before_update);
         self.tool.after_update.extend(other.tool.after_update);

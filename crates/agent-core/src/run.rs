@@ -33,6 +33,7 @@ mod input;
 mod model_call;
 mod open_calls;
 mod policy;
+mod question_id;
 mod queues;
 mod reply;
 mod serial;
@@ -74,6 +75,7 @@ pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
 
 use budget::BudgetState;
 use open_calls::OpenCalls;
+pub(crate) use question_id::question_id;
 pub(crate) use queues::Queues;
 
 /// The complete state of one run of the loop. [`Checkpoint`] writes it for another process.

@@ -226,14 +226,15 @@ async fn a_line_separator_in_a_text_ends_no_record() {
     drop(recorder);
 }
 
-/// Details that are nested deeper than a JSON reader follows, and objects that look like references.
+/// Details that are nested as deep as is allowed, and objects that look like references.
 #[tokio::test]
 async fn what_tools_give_loads_again_whatever_it_looks_like() {
-    use agent_core::ToolResult;
     use agent_core::testing::ScriptedTool;
+    use agent_core::{MAX_VALUE_DEPTH, ToolResult};
     let (_dir, store) = store();
     let mut deep = json!("bottom");
-    for _ in 0..120 {
+    // With the two levels around it, as deep as a value may be.
+    for _ in 0..MAX_VALUE_DEPTH - 2 {
         deep = json!([deep]);
     }
     let details = json!({"deep": deep, "a": {"$text": "/messages/0"}, "b": {"$raw": {"$json": "["}}, "c": {"$json": 1}});

@@ -176,6 +176,67 @@ async fn the_bash_of_a_sub_agent_is_confined_as_that_of_its_caller() {
     }
 }
 
+/// What confines the caller's `bash` confines that of a grandchild, also below a child that has no `bash`.
+#[tokio::test]
+async fn the_bash_of_a_grandchild_is_confined_below_a_child_without_one() {
+    let provider = ScriptedProvider::responding(|request: &ModelRequest| {
+        let first = request.messages().count() == 1;
+        match (request.model.id.as_str(), first) {
+            ("boss", true) => ScriptedReply::new().and_call("c0", "helper", json!({"task": "go"})),
+            ("small", true) => ScriptedReply::new().and_call("c1", "deep", json!({"task": "go"})),
+            ("tiny", true) => ScriptedReply::new().and_call("k", "bash", json!({"command": "echo out"})),
+            _ => "done".into(),
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let workspace = Workspace::open(folder.path()).unwrap();
+    let nowhere = Sandbox::bwrap(SandboxRules::for_workspace(&workspace)).with_program("/nonexistent/bwrap");
+    let cases = [
+        (BashTool::new(workspace.clone()).with_sandbox(nowhere), "bwrap"),
+        (BashTool::new(workspace.clone()).deny(DenyPattern::command("echo")), "echo"),
+        (BashTool::new(workspace.clone()).with_confirm(Arc::new(|_| Box::pin(async { false }))), "not"),
+    ];
+    for (of_caller, refusal) in cases {
+        for tools_between in [Vec::new(), workspace.read_only_tools()] {
+            let deep = SubAgentTool::new("deep", model("tiny")).with_tool(BashTool::new(workspace.clone()));
+            let between = helper().with_tools(tools_between).with_tool(deep);
+            let events = run(&agent(&provider).with_tool(of_caller.clone()).with_tool(between)).await;
+            let text = result_of(&events, "bash");
+            assert!(text.contains(refusal) && !text.starts_with("out"), "{text}");
+        }
+    }
+}
+
+/// Models choose the ids of calls, so a call can have the id of a question of a child. The answer reaches the call that the
+/// question shows, and no other.
+#[tokio::test]
+async fn an_id_that_imitates_a_question_of_a_child_does_not_receive_its_answer() {
+    let ask = || Hooks::new().policy(ToolPolicy::new(Decision::Ask).allow(ToolRule::tool("helper")));
+    for id in ["c0/k", "c0%2Fk", "budget-c0", "loop"] {
+        let provider =
+            ScriptedProvider::responding(move |request: &ModelRequest| {
+                match (request.model.id.as_str(), request.messages().count()) {
+                    ("boss", 1) => ScriptedReply::new()
+                        .and_call("c0", "helper", json!({"task": "go"}))
+                        .and_call(id, "note", json!({})),
+                    ("small", 1) => ScriptedReply::new().and_call("k", "wipe", json!({})),
+                    _ => "done".into(),
+                }
+            });
+        let (note, wipe) = (ScriptedTool::saying("note", "ok"), ScriptedTool::saying("wipe", "wiped"));
+        let child = helper().with_tool(wipe.clone());
+        let agent = agent(&provider).with_hooks(ask()).with_tool(note.clone()).with_tool(child);
+        run(&agent).await;
+        let questions = agent.questions();
+        assert_eq!(questions.len(), 2, "{questions:#?}");
+        assert_ne!(questions[0].id, questions[1].id);
+        let about_note =
+            questions.iter().find(|question| question.approval().unwrap().tool == *"note").unwrap();
+        agent.answer(about_note.id.clone(), Answer::Allow).unwrap().collect().await;
+        assert_eq!((note.calls().len(), wipe.calls().len()), (1, 0), "{id}");
+    }
+}
+
 /// Attack 10: a task has no more turns than its caller, unless it is configured so.
 #[tokio::test]
 async fn a_task_has_no_higher_limits_than_its_caller() {

@@ -19,14 +19,18 @@ pub enum Inheritance {
 impl AgentLoopConfig {
     /// Adds the restrictions of the run that makes the call `ctx` to this configuration of a loop that the call starts: the
     /// policies and `before_tool` hooks run before those of the loop, and the time limit of a call and the maximum number
-    /// of concurrent calls apply unless the loop has its own. Has no effect outside of a run.
+    /// of concurrent calls apply unless the loop has its own. The sandboxes of the run's tools, and those that it inherited,
+    /// apply to further child loops. Has no effect outside of a run.
     ///
     /// The driver calls it for every [delegated](crate::AgentTool::delegate) call. Call it in a tool that runs a loop by
     /// itself.
     pub fn inherit(&mut self, ctx: &ToolContext) {
-        let Some(caller) = ctx.services::<RunServices>().and_then(|services| services.config.as_ref()) else {
-            return;
-        };
+        let Some(services) = ctx.services::<RunServices>() else { return };
+        let by = services.confinements();
+        if !by.is_empty() {
+            self.hooks.tool.confinements.splice(0..0, by);
+        }
+        let Some(caller) = services.config.as_ref() else { return };
         let above = &caller.hooks.tool;
         if !above.before.is_empty() {
             let own = &mut self.hooks.tool;
@@ -43,14 +47,21 @@ impl AgentLoopConfig {
     }
 }
 
+impl RunServices {
+    /// Returns what confines the tools of the run and those of its callers.
+    fn confinements(&self) -> Vec<Confinement> {
+        let inherited = self.config.iter().flat_map(|config| &config.hooks.tool.confinements).cloned();
+        inherited.chain(self.tools.tools().iter().filter_map(|tool| tool.confinement())).collect()
+    }
+}
+
 impl Tools {
-    /// Returns these tools under the restrictions of the tools of the run that makes the call `ctx`, such as their sandbox.
-    /// Returns them unchanged if there are none.
+    /// Returns these tools under the restrictions of the tools of the run that makes the call `ctx`, such as their sandbox,
+    /// and of those that this run inherited. Returns them unchanged if there are none.
     #[must_use]
     pub fn confined_by(self, ctx: &ToolContext) -> Self {
         let Some(services) = ctx.services::<RunServices>() else { return self };
-        let by: Vec<Confinement> =
-            services.tools.tools().iter().filter_map(|tool| tool.confinement()).collect();
+        let by = services.confinements();
         let changed: Vec<_> = self.tools().iter().map(|tool| tool.confined(&by)).collect();
         if by.is_empty() || changed.iter().all(Option::is_none) {
             return self;

@@ -1,5 +1,6 @@
 //! What an approver decides about: the whole call, in a form that can be shown, and a hash that identifies it.
 
+mod layout;
 mod printable;
 
 #[cfg(test)]
@@ -42,7 +43,11 @@ impl ToolSnapshot {
     pub fn of(tool: &dyn AgentTool, arguments: &Value) -> Self {
         let mut hash = Fields::new("looptree tool 1");
         hash.add(tool.name()).add(tool.description()).add(&tool.parameters_schema().to_string());
-        let directory = tool.working_directory().map(|folder| folder.to_string_lossy().into_owned());
+        let directory = tool.working_directory().map(|folder| match folder.to_str() {
+            Some(text) => text.to_owned(),
+            // Two folders whose names are not UTF-8 have different escapes.
+            None => format!("{folder:?}"),
+        });
         let resolved = tool.resolved_arguments(arguments).filter(|resolved| resolved != arguments);
         Self { definition: hash.finish(), directory, resolved }
     }
@@ -99,8 +104,10 @@ impl FromStr for ApprovalHash {
 
 /// A call that waits for an approval, as the approver sees it: whole, with every invisible character escaped.
 ///
-/// `Display` writes the question, the tool, the working directory, every argument and the hash. A text of several lines is
-/// written line by line behind a `|`, so that no part of it can look like a line of the program.
+/// `Display` writes the question, the tool, the working directory, every argument and the hash. Texts are written line by
+/// line behind a `|`, and other values as JSON behind a `=`. Lines are broken after 64 columns and continue behind a `+`, so
+/// that no part of a value can look like a line of the view. Where characters are escaped, the name is followed by
+/// `(escaped)`, and backslashes are doubled.
 ///
 /// ```
 /// use agent_core::Question;
@@ -111,7 +118,7 @@ impl FromStr for ApprovalHash {
 /// assert_eq!(
 ///     view.to_string(),
 ///     format!(
-///         "Run this command?\n  tool: bash\n  command:\n    | ls\n    | touch x\\u{{202e}}\n  hash: {}",
+///         "Run this command?\n  tool: bash\n  arguments:\n    command (escaped):\n      | ls\n      | touch x\\u{{202e}}\n  hash: {}",
 ///         view.hash(),
 ///     )
 /// );
@@ -153,45 +160,31 @@ impl ApprovalView {
 
 impl fmt::Display for ApprovalView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&printable(&self.text))?;
-        write!(f, "\n  tool: {}", printable(self.tool.as_str()))?;
-        if let Some(folder) = self.snapshot.as_ref().and_then(|s| s.directory.as_deref()) {
-            write!(f, "\n  directory: {}", printable(folder))?;
+        layout::heading(f, "", &self.text)?;
+        layout::heading(f, "\n  tool: ", self.tool.as_str())?;
+        let snapshot = self.snapshot.as_ref();
+        if let Some(folder) = snapshot.and_then(|snapshot| snapshot.directory.as_deref()) {
+            layout::heading(f, "\n  directory: ", folder)?;
         }
+        f.write_str("\n  arguments:")?;
         match &self.arguments {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    write!(f, "\n  {}:", printable(name))?;
-                    argument(f, value)?;
+                    layout::argument(f, name, value)?;
                 }
             }
-            other => {
-                f.write_str("\n  arguments:")?;
-                argument(f, other)?;
-            }
+            other => layout::value(f, other)?,
         }
-        if let Some(resolved) = self.snapshot.as_ref().and_then(|s| s.resolved.as_ref()) {
-            write!(f, "\n  resolved:")?;
-            for (name, value) in resolved.as_object().into_iter().flatten() {
+        if let Some(Value::Object(resolved)) = snapshot.and_then(|snapshot| snapshot.resolved.as_ref()) {
+            f.write_str("\n  resolved:")?;
+            for (name, value) in resolved {
                 if self.arguments.get(name) != Some(value) {
-                    write!(f, " {} = {}", printable(name), printable(&value.to_string()))?;
+                    layout::argument(f, name, value)?;
                 }
             }
         }
         write!(f, "\n  hash: {}", self.hash())
     }
-}
-
-/// Writes one argument: a text without quotes, behind a `|` if it has several lines, and any other value as JSON.
-fn argument(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
-    let Value::String(text) = value else { return write!(f, " {}", printable(&value.to_string())) };
-    if !text.contains('\n') {
-        return write!(f, " {}", printable(text));
-    }
-    for line in text.split('\n') {
-        write!(f, "\n    | {}", printable(line))?;
-    }
-    Ok(())
 }
 
 impl Question {

@@ -18,10 +18,10 @@ fn view(arguments: Value) -> ApprovalView {
 
 #[test]
 fn nothing_of_a_call_is_cut_or_hidden() {
-    let command = format!("{}\n\u{1b}[2Krm -rf x\r\u{200b}\u{3164}\u{e0041}", "a".repeat(20_000));
+    let command = format!("{}\n\u{1b}[2Krm -rf x\r\u{200b}\u{3164}\u{e0041}", "Q".repeat(20_000));
     let text = view(json!({"command": command, "note": ["\u{202e}", "\u{85}"]})).to_string();
-    assert!(text.contains(&"a".repeat(20_000)));
-    assert!(text.contains("\n    | \\u{1b}[2Krm -rf x\\r\\u{200b}\\u{3164}\\u{e0041}\n"), "{text}");
+    assert_eq!(text.matches('Q').count(), 20_000);
+    assert!(text.contains("\n      | \\u{1b}[2Krm -rf x\\r\\u{200b}\\u{3164}\\u{e0041}\n"), "{text}");
     assert!(text.contains("directory: /work"), "{text}");
     let visible = |c: char| c == '\n' || c == ' ' || c.is_ascii_graphic();
     assert!(text.chars().all(visible), "{text:?}");
@@ -33,7 +33,62 @@ fn a_line_of_an_argument_cannot_look_like_one_of_the_view() {
     assert_eq!(forged.lines().filter(|line| line.starts_with("  tool: ")).count(), 1);
     assert_eq!(forged.lines().filter(|line| line.starts_with("  hash: ")).count(), 1);
     let named = view(json!({"a\n  hash: 1": 1})).to_string();
-    assert_eq!(named.lines().count(), 5, "{named}");
+    assert_eq!(named.lines().count(), 7, "{named}");
+}
+
+/// Every line that starts with at most four blanks is one of the view: no argument, however it is named, adds one.
+#[test]
+fn no_argument_adds_a_line_of_the_view() {
+    let padded = format!("ls{}  hash: 00", " ".repeat(76));
+    let attempts = [
+        json!({"command": "x", "directory": "/safe", "hash": "0", "resolved": "no", "tool": "read_file"}),
+        json!({"directory: /safe": "x", "  hash: 0": "y", "": "z"}),
+        json!({"command": padded, "more": [padded, padded]}),
+        json!({"a".repeat(300) + "  hash: 00": "x"}),
+        json!(padded),
+        json!([padded]),
+    ];
+    for arguments in attempts {
+        let text = view(arguments).to_string();
+        let lines: Vec<_> = text
+            .lines()
+            .filter(|line| !line.starts_with("    "))
+            .map(|line| line.split(':').next())
+            .collect();
+        let own = ["Run it?", "  tool", "  directory", "  arguments", "  hash"].map(Some);
+        assert_eq!(lines, own, "{text}");
+        assert!(text.lines().all(|line| line.len() < 80), "{text}");
+    }
+}
+
+/// Two different calls are never shown alike.
+#[test]
+fn different_arguments_look_different() {
+    let shown = [
+        json!({"a": null}),
+        json!({"a": "null"}),
+        json!({"a": "\u{202e}"}),
+        json!({"a": "\\u{202e}"}),
+        json!({"a": "\\u{202e}\u{202e}"}),
+        json!({"a": "\u{202e}\\u{202e}"}),
+        json!({"a": "\t"}),
+        json!({"a": "\\t"}),
+        json!({"a": "x "}),
+        json!({"a": "x"}),
+        json!({"a": "x\\u{20}"}),
+        json!({"a": ["x"]}),
+        json!({"a": "[\"x\"]"}),
+        json!({"a": ["\u{202e}"]}),
+        json!({"a": ["\\u{202e}"]}),
+        json!({"a": "x\n"}),
+        json!("x"),
+        json!({}),
+        json!({"a": {}}),
+    ]
+    .map(|arguments| view(arguments).to_string());
+    let bodies: std::collections::BTreeSet<_> =
+        shown.iter().map(|text| text.split("\n  hash: ").next().unwrap_or_default()).collect();
+    assert_eq!(bodies.len(), shown.len(), "{shown:#?}");
 }
 
 #[test]

@@ -1,0 +1,70 @@
+//! The lines of the view of a call. Everything that a model chose stands behind a mark, in lines of limited width.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::printable::{self, printable};
+
+/// The maximum width of a part of a text or value in columns, so that a terminal does not break its line.
+const WIDTH: usize = 64;
+
+/// Writes a text in one line, and the rest of a long one behind a `+`.
+pub(super) fn heading(f: &mut fmt::Formatter<'_>, start: &str, text: &str) -> fmt::Result {
+    parts(f, start, "\n    + ", &printable(text))
+}
+
+/// Writes an argument with its name.
+pub(super) fn argument(f: &mut fmt::Formatter<'_>, name: &str, argument: &Value) -> fmt::Result {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if !name.is_empty() && name.chars().all(is_plain) {
+        parts(f, "\n    ", "\n    + ", name)?;
+    } else {
+        parts(f, "\n    ", "\n    + ", &printable(&Value::from(name).to_string()))?;
+    }
+    if let Value::String(text) = argument
+        && is_escaped(text)
+    {
+        f.write_str(" (escaped)")?;
+    }
+    f.write_str(":")?;
+    value(f, argument)
+}
+
+/// Writes a text line by line, and any other value as JSON.
+pub(super) fn value(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
+    let Value::String(text) = value else {
+        return parts(f, "\n      = ", "\n      + ", &printable(&value.to_string()));
+    };
+    let escapes = is_escaped(text);
+    for line in text.split('\n') {
+        if escapes {
+            parts(f, "\n      | ", "\n      + ", &printable::escaped_line(line))?;
+        } else {
+            parts(f, "\n      | ", "\n      + ", line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns whether a line of the text cannot be shown as it is.
+fn is_escaped(text: &str) -> bool {
+    text.split('\n').any(printable::needs_escape)
+}
+
+/// Writes a line in parts that fit the width: the first behind `start`, and the others behind `more`.
+fn parts(f: &mut fmt::Formatter<'_>, start: &str, more: &str, line: &str) -> fmt::Result {
+    f.write_str(start)?;
+    let mut column = 0;
+    for c in line.chars() {
+        // Characters outside of ASCII can be two columns wide.
+        let width = if c.is_ascii() { 1 } else { 2 };
+        if column + width > WIDTH {
+            f.write_str(more)?;
+            column = 0;
+        }
+        column += width;
+        write!(f, "{c}")?;
+    }
+    Ok(())
+}

@@ -164,6 +164,6 @@ pub use tool::{
 };
 #[doc(inline)]
 pub use tool::{Tool, argument_schema, tool_fn};
-pub use value_depth::MAX_VALUE_DEPTH;
+pub use value_depth::{MAX_ARGUMENT_VALUES, MAX_VALUE_DEPTH};
 #[doc(inline)]
 pub use wire::{Encoded, WireCache, WireKey};

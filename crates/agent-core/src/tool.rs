@@ -81,7 +81,8 @@ pub trait AgentTool: Send + Sync {
     /// Returns the JSON schema of the arguments, which must describe an object.
     fn parameters_schema(&self) -> Value;
 
-    /// Executes one call. The loop has checked the arguments against the schema.
+    /// Executes one call. The loop has checked the arguments against the schema, except those that a hook or an answer
+    /// replaced ([`Verdict::AllowWith`](crate::Verdict::AllowWith)).
     ///
     /// # Errors
     /// Returns the reason why the call failed. The model receives its text as the result of the call.

@@ -16,6 +16,44 @@ pub(crate) const OMITTED: &str = "[omitted: the value is nested deeper than 64 l
 /// The number of bytes that each value is counted with, in addition to its text.
 const VALUE_BYTES: usize = 32;
 
+/// The maximum number of values in the arguments of a tool call, lists and objects included. A value takes up to 32 times as
+/// much memory as its text.
+pub const MAX_ARGUMENT_VALUES: usize = 250_000;
+
+/// Returns whether a JSON text can hold more than [`MAX_ARGUMENT_VALUES`] values, without parsing it.
+pub(crate) fn has_too_many_values(text: &str) -> bool {
+    // Each value but the last has at least one byte and a separator.
+    text.len() >= 2 * MAX_ARGUMENT_VALUES && starts_of_values(text.as_bytes()) > MAX_ARGUMENT_VALUES
+}
+
+/// Counts the characters outside of strings that can begin a further value.
+fn starts_of_values(mut rest: &[u8]) -> usize {
+    let mut count = 1;
+    loop {
+        let Some(quote) = memchr::memchr(b'"', rest) else { return count + separators(rest) };
+        let (before, string) = rest.split_at(quote);
+        count += separators(before);
+        let mut inside = string.get(1..).unwrap_or_default();
+        loop {
+            match memchr::memchr2(b'"', b'\\', inside) {
+                None => return count,
+                Some(at) => {
+                    let is_end = inside.get(at) == Some(&b'"');
+                    inside = inside.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
+                    if is_end {
+                        break;
+                    }
+                }
+            }
+        }
+        rest = inside;
+    }
+}
+
+fn separators(bytes: &[u8]) -> usize {
+    memchr::memchr3_iter(b',', b'[', b'{', bytes).count()
+}
+
 /// Returns the approximate size of a value in memory, or `None` if it is nested deeper than [`MAX_VALUE_DEPTH`].
 pub(crate) fn size(value: &Value) -> Option<usize> {
     size_within(value, MAX_VALUE_DEPTH)

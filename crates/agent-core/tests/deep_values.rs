@@ -9,8 +9,9 @@ use agent_core::run::ToolChange;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed};
 use agent_core::{
     AgentEvent, AgentMessage, BasicAgent, CancellationToken, Completion, Content, Ended, EventSink,
-    ExtensionMessage, History, HistoryError, MAX_VALUE_DEPTH, Message, ModelConfig, ModelRequest,
-    ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider, ToolArguments, ToolResult,
+    ExtensionMessage, History, HistoryError, MAX_ARGUMENT_VALUES, MAX_VALUE_DEPTH, Message, ModelConfig,
+    ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider, ToolArguments,
+    ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -176,4 +177,40 @@ fn deep_extension_messages_are_refused() {
         let error = history.push_entry(agent_core::Entry::from(note)).unwrap_err();
         assert!(matches!(error, HistoryError::TooDeep), "{error:?}");
     }
+}
+
+/// Arguments with millions of values are neither parsed nor executed, and no text is taken for values.
+#[tokio::test]
+async fn arguments_with_too_many_values_are_an_error() {
+    let many = |item: &str, count: usize| format!("{{\"a\":[{}]}}", vec![item; count].join(","));
+    let refused = [
+        many("1", 2 * MAX_ARGUMENT_VALUES),
+        many("[]", MAX_ARGUMENT_VALUES),
+        many("{\"b\":\"\\\"\"}", MAX_ARGUMENT_VALUES),
+        "[".repeat(3 * MAX_ARGUMENT_VALUES),
+    ];
+    for text in refused {
+        let tool = ScriptedTool::saying("take", "taken");
+        let provider = ScriptedProvider::new([
+            ScriptedReply::call("c", "take", ToolArguments::from_text(text)),
+            "done".into(),
+        ]);
+        let agent = BasicAgent::new(ModelConfig::default()).with_provider(provider).with_tool(tool.clone());
+        let events = agent.prompt("go").unwrap().collect().await;
+        is_readable(&events, &agent);
+        assert_eq!(tool.calls().len(), 0);
+        let results: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                AgentEvent::MessageEnd { message, .. } => message.as_llm(),
+                _ => None,
+            })
+            .filter_map(|message| message.as_tool_result().map(|_| message.text()))
+            .collect();
+        assert_eq!(results.len(), 1);
+        assert!(results[0].contains("more than 250000 values") && results[0].len() < 10_000, "{results:?}");
+    }
+    let text = many("1,", 0).replace("[]", &Value::from("1,[{\\\"".repeat(500_000)).to_string());
+    assert!(ToolArguments::from_text(text).value().is_ok());
+    assert!(ToolArguments::from_text(many("1", MAX_ARGUMENT_VALUES - 3)).value().is_ok());
 }

@@ -17,15 +17,20 @@ pub(crate) fn lines(n: usize) -> String {
 /// becomes `.`.
 pub(crate) fn path_text(path: &Path) -> String {
     let mut out = String::new();
-    let raw = path.to_string_lossy();
-    for c in raw.chars() {
-        if c == std::path::MAIN_SEPARATOR {
-            out.push('/');
-        } else if c.is_control() {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "{}", c.escape_default());
-        } else {
-            out.push(c);
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c == std::path::MAIN_SEPARATOR {
+                out.push('/');
+            } else if c.is_control() {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "{}", c.escape_default());
+            } else {
+                out.push(c);
+            }
+        }
+        // Two names that are not UTF-8 must not look alike.
+        for byte in chunk.invalid() {
+            let _ = write!(out, "\\x{byte:02x}");
         }
     }
     if out.is_empty() {

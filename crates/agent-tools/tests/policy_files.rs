@@ -193,3 +193,31 @@ async fn an_approved_path_that_leads_elsewhere_is_asked_about_again() {
     assert!(again.to_string().contains("build.rs"), "{again}");
     assert_ne!(again.hash(), shown.hash());
 }
+
+/// Names that are not UTF-8 are different for an approval, too.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_approval_for_a_name_that_is_not_utf8_does_not_apply_to_another() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder();
+    let name = |byte: u8| OsStr::from_bytes(&[b'x', byte]).to_owned();
+    for byte in [0xfe, 0xff] {
+        std::fs::create_dir(folder.path().join(name(byte))).unwrap();
+    }
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(name(0xfe), &link).unwrap();
+    let provider =
+        ScriptedProvider::new([ScriptedReply::call("c", "write_file", write("link/f")), "done".into()]);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(provider)
+        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask)))
+        .with_tools(folder.workspace.tools());
+    agent.prompt("go").unwrap().collect().await;
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink(name(0xff), &link).unwrap();
+    let question = agent.questions().into_iter().next().unwrap();
+    agent.answer(question.id, Answer::Allow).unwrap().collect().await;
+    assert!(!agent.questions().is_empty(), "it asks again");
+    assert!(!folder.path().join(name(0xff)).join("f").exists());
+}

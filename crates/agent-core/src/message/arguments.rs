@@ -15,6 +15,8 @@ pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
 /// The error of arguments that are nested too deeply.
 const TOO_DEEP: &str = "the value is nested deeper than 64 levels";
 
+const TOO_MANY: &str = "there are more than 250000 values";
+
 /// The arguments of a tool call.
 ///
 /// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that
@@ -62,9 +64,13 @@ impl ToolArguments {
     ///
     /// # Errors
     /// Returns a description of the syntax error and its position if the text is not JSON, or an error if the value is
-    /// nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH).
+    /// nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH) or holds more than
+    /// [`MAX_ARGUMENT_VALUES`](crate::MAX_ARGUMENT_VALUES) values.
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
+            if value_depth::has_too_many_values(self.json_text()) {
+                return Err(TOO_MANY.into());
+            }
             let value = serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())?;
             if value_depth::is_too_deep(&value) { Err(TOO_DEEP.into()) } else { Ok(value) }
         });

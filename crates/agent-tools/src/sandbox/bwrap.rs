@@ -70,6 +70,8 @@ pub(super) fn arguments(plan: &Plan, filter: RawFd) -> Vec<OsString> {
     }
     // The folders between the roots are in memory and read-only.
     push(&mut args, "--remount-ro", &[Path::new("/dev")]);
+    // The kernel lets user 0 change its settings in `/proc/sys` without any capability.
+    push(&mut args, "--remount-ro", &[Path::new("/proc")]);
     if !plan.grants.contains_key(Path::new("/")) {
         push(&mut args, "--remount-ro", &[Path::new("/")]);
     }

@@ -239,6 +239,13 @@ fn processes(to: &Targets) -> Vec<Attempt> {
             format!("open('/proc/{process}/environ').read()"),
         ),
         row(
+            "read the arguments of another process (`/proc/PID/cmdline`)",
+            ONLY_BWRAP,
+            format!(
+                "if b'sleep' not in open('/proc/{process}/cmdline', 'rb').read(): raise OSError(2, 'no')"
+            ),
+        ),
+        row(
             "read the memory of another process",
             CLOSED,
             format!(
@@ -317,6 +324,7 @@ fn kernel() -> Vec<Attempt> {
     let reaches =
         |number: libc::c_long, arguments: &str| format!("reaches_the_kernel({number}, {arguments})");
     let mut rows = vec![
+        row("change a setting of the kernel (files of `/proc` that belong to no process)", CLOSED, SETTINGS),
         row("`io_uring`", CLOSED, reaches(libc::SYS_io_uring_setup, "1, 0")),
         row(
             "the keyring (`keyctl`, `add_key`)",
@@ -349,6 +357,22 @@ fn kernel() -> Vec<Attempt> {
     }
     rows
 }
+
+/// Opens every file of `/proc` that belongs to no process for writing, and writes nothing.
+const SETTINGS: &str = r"import stat
+    writable = []
+    for name in os.listdir('/proc'):
+        if name.isdigit() or name in ('self', 'thread-self', 'net', 'mounts'): continue
+        top = os.path.join('/proc', name)
+        paths = [os.path.join(folder, one) for folder, _, files in os.walk(top) for one in files] or [top]
+        for path in paths:
+            try:
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                    writable.append(path)
+            except OSError: pass
+    if not writable: raise OSError(30, 'none of them')
+    print(len(writable), writable[:5])";
 
 /// `getpid` by `int 0x80`, in a process of its own.
 const I386: &str = r"import mmap, signal

@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::path::Path;
 use std::time::Duration;
 
 use agent_core::{AgentTool as _, ToolError};
@@ -146,4 +147,110 @@ async fn a_flood_does_not_keep_a_call_from_its_time_out() {
     let shown = result.to_text();
     assert!(shown.starts_with("Command timed out after 1s\nSTDOUT:\ny\n"), "{}", &shown[..60]);
     assert!(shown.ends_with("... (output truncated)"));
+}
+
+/// Leaves the group and the session, and writes its number.
+const LEAVE: &str = r"import ctypes, os, sys, threading, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+for number in range(3): os.close(number)
+";
+
+/// Runs a Python script that writes the number of the process that it leaves into the file `pid`.
+async fn check_left(script: &str) {
+    let folder = folder();
+    folder.put("left.py", format!("{LEAVE}{script}"));
+    let tool = BashTool::new(folder.workspace.clone());
+    let command = "/usr/bin/python3 -I left.py; for i in {1..500}; do [ -s pid ] && break; sleep 0.01; done";
+    if Path::new("/usr/bin/python3").exists() {
+        text(call(&tool, json!({"command": command})).await);
+        let pid = folder.number("pid");
+        until("the end of the threads", || !has_threads(pid)).await;
+    } else {
+        eprintln!("skipped: there is no /usr/bin/python3");
+    }
+}
+
+/// Whether a thread of the process runs. The first one may have ended.
+fn has_threads(pid: u32) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    threads.flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+    })
+}
+
+/// The file `environ` of a process is empty when its first thread has ended.
+#[tokio::test]
+async fn a_process_whose_first_thread_has_ended_ends() {
+    check_left(&format!(
+        "def go():
+    time.sleep(0.2)
+    open('pid.new', 'w').write(str(os.getpid())); os.rename('pid.new', 'pid')
+    time.sleep(300)
+threading.Thread(target=go).start()
+ctypes.CDLL(None).syscall({}, 0)
+",
+        libc::SYS_exit
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_process_with_megabytes_of_variables_before_the_mark_ends() {
+    check_left(
+        "mark = os.environ['LOOPTREE_CALL']
+variables = {'A%d' % i: 'x' * 120000 for i in range(14)} | {'LOOPTREE_CALL': mark}
+os.execve('/bin/sh', ['sh', '-c', 'echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done'], variables | {'PATH': '/bin:/usr/bin'})
+",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_process_with_two_marks_ends() {
+    check_left(
+        "libc = ctypes.CDLL(None)
+mark = ('LOOPTREE_CALL=' + os.environ['LOOPTREE_CALL']).encode()
+variables = (ctypes.c_char_p * 4)(b'LOOPTREE_CALL=other', mark, b'PATH=/bin:/usr/bin', None)
+words = (ctypes.c_char_p * 4)(b'sh', b'-c', b'echo $$ > pid.new; mv pid.new pid; while :; do sleep 1; done', None)
+libc.execve(b'/bin/sh', words, variables)
+",
+    )
+    .await;
+}
+
+/// Each process starts its successor, which leaves the session, and ends at once.
+const STORM: &str = r"#include <unistd.h>
+int main(void) {
+    if (fork()) _exit(0);
+    for (int i = 0; i < 1024; i++) close(i);
+    for (;;) { if (fork()) _exit(0); setsid(); }
+}
+";
+
+#[tokio::test]
+async fn a_chain_of_processes_that_leave_their_sessions_ends() {
+    let folder = folder();
+    folder.put("storm.c", STORM);
+    let name = format!("storm{}", std::process::id());
+    let command = format!("cc -O1 -o {name} storm.c && ./{name}; sleep 0.3");
+    let tool = BashTool::new(folder.workspace.clone());
+    let shown = call(&tool, json!({"command": "command -v cc"})).await.unwrap().to_text();
+    if !shown.contains("Exit code: 0") {
+        eprintln!("skipped: there is no C compiler");
+        return;
+    }
+    for _ in 0..5 {
+        text(call(&tool, json!({"command": command})).await);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let left = (0..50).flat_map(|_| support::sandbox::with_argument(&format!("./{name}"))).count();
+        // What is left must not outlive the test.
+        if left > 0 {
+            let end = format!("for i in {{1..300}}; do pkill -9 -x {name}; done");
+            drop(call(&tool, json!({"command": end})).await);
+        }
+        assert_eq!(left, 0);
+    }
 }

@@ -298,6 +298,11 @@ fn processes(to: &Targets) -> Vec<Attempt> {
             "os.nice(1); os.setpriority(os.PRIO_PROCESS, 0, 2)",
         ),
         row(
+            "hide its environment (`PR_SET_DUMPABLE`)",
+            OWN_IN_BWRAP,
+            format!("call({}, {}, 0)", libc::SYS_prctl, libc::PR_SET_DUMPABLE),
+        ),
+        row(
             "start threads and processes",
             OPEN_EVERYWHERE,
             "import threading, subprocess; t = threading.Thread(target=lambda: None); t.start(); t.join(); subprocess.run(['true'], check=True)",

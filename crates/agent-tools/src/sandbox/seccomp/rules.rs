@@ -205,6 +205,9 @@ pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, Backend
             for call in OF_A_PROCESS {
                 rules.insert(*call, any_of([Ok(vec![differs(0, 0)?])])?);
             }
+            // The environment of such a process, and the mark in it, is hidden from the program that ends it.
+            let hide = vec![equal(0, value(libc::PR_SET_DUMPABLE))?, differs(1, 1)?];
+            rules.insert(libc::SYS_prctl, any_of([Ok(hide)])?);
             let process = [(libc::SYS_setpriority, PRIO_PROCESS), (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS)];
             for (call, which) in process {
                 rules.insert(call, any_of([Ok(vec![differs(0, which)?]), Ok(vec![differs(1, 0)?])])?);

@@ -143,6 +143,7 @@ impl<'a> Hunt<'a> {
     fn look(&mut self, pid: i32) -> Look {
         match self.look_at(&format!("/proc/{pid}/environ")) {
             Look::Gone => {}
+            Look::Other if self.environ.is_empty() && has_ended(pid) => {}
             look => return look,
         }
         // A process whose first thread has ended has no environment, but its other threads have.
@@ -174,6 +175,12 @@ fn is_marked(environ: &[u8], call: &[u8]) -> bool {
         variable.strip_prefix(MARKER.as_bytes()).and_then(|rest| rest.strip_prefix(b"="))
     });
     names.flat_map(|names| names.split(|byte| *byte == b',')).any(|name| name == call)
+}
+
+/// Returns whether the first thread has ended. The kernel then hides its environment from all users but root.
+fn has_ended(pid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('Z'))
 }
 
 /// Returns the number of the newest process or thread.

@@ -12,30 +12,59 @@ const ALWAYS_FINE: usize = 32;
 
 /// Returns whether parsing the text takes a bounded time.
 pub(super) fn is_affordable(text: &str) -> bool {
-    let open = text.lines().fold(0_usize, |open, line| open.saturating_add(left_open(line.as_bytes())));
-    open <= ALWAYS_FINE || open.saturating_mul(text.len()) <= MAX_WORK
+    let (mut open, mut work) = (0_usize, 0_usize);
+    for line in text.lines() {
+        let brackets = brackets(line.as_bytes());
+        let most = open.saturating_add(brackets.most);
+        if most > ALWAYS_FINE {
+            work = work.saturating_add(most.saturating_mul(line.len() + 1));
+            if work > MAX_WORK {
+                return false;
+            }
+        }
+        open = open.saturating_add(brackets.left);
+    }
+    true
 }
 
-/// Returns the maximum number of brackets of a line that may be open at its end. Brackets that a later line closes and
-/// brackets inside of texts count as well.
-fn left_open(line: &[u8]) -> usize {
-    let all = line.iter().filter(|byte| b"[{".contains(byte)).count();
-    if all == 0 {
-        return 0;
+/// The open brackets of a line. Brackets that a later line closes and brackets inside of texts count as well.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Brackets {
+    /// The maximum number that may be open at the end of the line.
+    left: usize,
+    /// The maximum number that may be open anywhere within the line.
+    most: usize,
+}
+
+impl Brackets {
+    fn max(self, other: Self) -> Self {
+        Self { left: self.left.max(other.left), most: self.most.max(other.most) }
     }
+}
+
+fn brackets(line: &[u8]) -> Brackets {
+    let all = count(line);
+    let unknown = Brackets { left: all, most: all };
     // A tag may contain characters that look like brackets or quotes.
-    if line.contains(&b'!') {
-        return all;
+    if all == 0 || line.contains(&b'!') {
+        return unknown;
     }
     // The line may begin inside of a quoted text, so all three cases are checked.
     let starts = [None, Some(b'"'), Some(b'\'')];
-    starts.into_iter().map(|start| read(line, start).unwrap_or(all)).max().unwrap_or(all)
+    starts
+        .into_iter()
+        .map(|start| read(line, start).unwrap_or(unknown))
+        .fold(Brackets::default(), Brackets::max)
+}
+
+fn count(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| b"[{".contains(byte)).count()
 }
 
 /// Returns `None` if quotes cannot be distinguished from other characters.
-fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
+fn read(line: &[u8], start: Option<u8>) -> Option<Brackets> {
     let mut quote = start;
-    let (mut depth, mut is_flow) = (0_usize, start.is_some());
+    let (mut depth, mut most, mut is_flow) = (0_usize, 0_usize, start.is_some());
     // The previous character outside of quotes, and whether a blank follows it.
     let (mut before, mut blank) = (0_u8, true);
     let mut is_after_quote = false;
@@ -58,13 +87,13 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
         }
         if byte == b'#' && blank {
             // A comment closes no brackets.
-            let rest = line.get(at..).unwrap_or_default();
-            return Some(depth + rest.iter().filter(|byte| b"[{".contains(byte)).count());
+            let left = depth + count(line.get(at..).unwrap_or_default());
+            return Some(Brackets { left, most: most.max(left) });
         }
         let was_quoted = std::mem::take(&mut is_after_quote);
         // The library reports an error here.
         if was_quoted && !b",:]}".contains(&byte) {
-            return Some(depth);
+            return Some(Brackets { left: depth, most });
         }
         let is_value = before == b':' && blank;
         match byte {
@@ -78,6 +107,7 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
             b'[' | b'{' => {
                 is_flow = is_flow || is_value || before == 0 || (before == b'-' && blank);
                 depth += 1;
+                most = most.max(depth);
             }
             b']' | b'}' => depth = depth.saturating_sub(1),
             _ => {}
@@ -86,7 +116,7 @@ fn read(line: &[u8], start: Option<u8>) -> Option<usize> {
         before = if byte == b':' && was_quoted { b'"' } else { byte };
         blank = false;
     }
-    Some(depth)
+    Some(Brackets { left: depth, most })
 }
 
 #[cfg(test)]

@@ -340,6 +340,10 @@ fn texts_that_are_bombs_are_errors() {
         read(&format!("openapi: {}", "[\"]\", ".repeat(1_000_000))),
         Err(OpenApiError::TooDeep)
     ));
+    // The same with brackets that are closed on their line.
+    let closed = |n: usize| format!("openapi: 3.1.0\nx: {}{}\n", "[".repeat(n), "]".repeat(n));
+    assert!(matches!(read(&closed(100_000)), Err(OpenApiError::TooDeep)));
+    assert!(matches!(read(&closed(1_000)), Err(OpenApiError::Yaml { .. })));
     let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
     for n in 1..12 {
         let items = vec![format!("*a{}", n - 1); 10].join(", ");

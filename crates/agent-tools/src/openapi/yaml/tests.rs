@@ -1,8 +1,8 @@
-use super::{is_affordable, left_open};
+use super::{brackets, is_affordable};
 
 #[track_caller]
 fn check(line: &str, open: usize) {
-    assert_eq!(left_open(line.as_bytes()), open, "{line}");
+    assert_eq!(brackets(line.as_bytes()).left, open, "{line}");
 }
 
 #[test]
@@ -29,6 +29,31 @@ fn what_may_be_open_counts() {
     check("[a:\"[[[[\", b]", 5);
     // From inside of a text the quotes are the other way round.
     check("\" , [\"],\", [\"],\", \"", 2);
+}
+
+#[test]
+fn what_is_open_within_a_line_counts() {
+    let most = |line: &str| brackets(line.as_bytes()).most;
+    assert_eq!(most("a: [[[]]]"), 3);
+    assert_eq!(most("a: [[]], [\"[[[[\"]"), 2);
+    assert_eq!(most("a: {b: [c]} # ]["), 2);
+    assert_eq!(most("plain: text"), 0);
+}
+
+#[test]
+fn brackets_that_are_closed_on_their_line_are_not_affordable_either() {
+    let nested = |open: &str, close: &str, n: usize| {
+        format!("openapi: 3.1.0\nx: {}{}\n", open.repeat(n), close.repeat(n))
+    };
+    assert!(is_affordable(&nested("[", "]", 1_000)));
+    assert!(!is_affordable(&nested("[", "]", 20_000)));
+    assert!(!is_affordable(&nested("{a: ", "}", 20_000)));
+    assert!(!is_affordable(&nested("[\"]\", ", "]", 20_000)));
+    // The brackets of earlier lines count for later lines.
+    let lines = format!("x: {}\n{}", "[[[[[]\n".repeat(2_000), "a, b, c\n".repeat(100_000));
+    assert!(!is_affordable(&lines));
+    // Many lines with a few brackets, and a long line without many, are fine.
+    assert!(is_affordable(&format!("x: [{}]\n", "{a: [b]}, ".repeat(1_000_000))));
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub mod edit_file;
 mod environment;
 pub mod glob;
 mod ignore_rules;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod json_values;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -39,6 +41,8 @@ mod names;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod output_store;
+#[cfg(any(feature = "mcp", feature = "openapi"))]
+mod pictures;
 pub mod read_file;
 pub mod read_output;
 pub mod sandbox;

@@ -85,7 +85,10 @@ pub const MAX_MESSAGE_VALUES: usize = 200_000;
 /// [`McpError::TooLarge`].
 pub const MAX_RESULT_BLOCKS: usize = 1024;
 
-/// The maximum size of the text of a result: 256 KiB.
+/// The maximum size of an image in a result that the model receives: 5 MiB. A note replaces a larger one.
+pub const MAX_IMAGE_BYTES: usize = crate::pictures::MAX_BYTES;
+
+/// The maximum size of the text of a result, and of the text of an error of the server: 256 KiB.
 pub const MAX_RESULT_TEXT_BYTES: usize = 256 * 1024;
 
 /// The number of bytes retained from the end of a child's standard error: 4 KiB.

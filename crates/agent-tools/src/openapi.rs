@@ -52,6 +52,7 @@ mod send;
 mod server;
 mod style;
 mod tool;
+mod tree;
 mod yaml;
 
 use std::time::Duration;
@@ -68,6 +69,10 @@ pub use crate::names::tool_name;
 
 /// The maximum size of a description: 16 MiB. The largest ones that vendors publish have about 12 MB.
 pub const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
+
+/// The maximum number of JSON values in a description, after the aliases of YAML are expanded. The texts of a YAML
+/// description then have at most [`MAX_SPEC_BYTES`].
+pub const MAX_SPEC_VALUES: usize = 1_000_000;
 
 /// The maximum number of operations that become tools. Further operations are skipped with a warning.
 pub const MAX_OPERATIONS: usize = 4096;
@@ -99,7 +104,7 @@ pub const MAX_RESPONSE_BYTES: usize = 64 * 1024;
 pub const MAX_READ_BYTES: usize = 8 * 1024 * 1024;
 
 /// The maximum size of an image in a response that the model receives: 5 MiB.
-pub const MAX_IMAGE_BYTES: usize = 5 * 1024 * 1024;
+pub const MAX_IMAGE_BYTES: usize = crate::pictures::MAX_BYTES;
 
 /// The maximum length of the URL of a request, in bytes.
 pub const MAX_URL_BYTES: usize = 16 * 1024;

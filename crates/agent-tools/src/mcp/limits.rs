@@ -10,6 +10,7 @@ use super::{
     MAX_INSTRUCTIONS_BYTES, MAX_LIST_BYTES, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_RESULT_BLOCKS,
     MAX_TOOL_PAGES, MAX_TOOLS,
 };
+use crate::json_values;
 
 /// A limit on what a server sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,36 +76,9 @@ impl fmt::Display for McpLimit {
     }
 }
 
-/// Returns whether a JSON text has more than [`MAX_MESSAGE_VALUES`] values. Each value is preceded by a comma or the
-/// beginning of a list or an object, so no value needs to be read.
+/// Returns whether a JSON text has more than [`MAX_MESSAGE_VALUES`] values.
 pub(super) fn has_too_many_values(text: &[u8]) -> bool {
-    let mut values = 1_usize;
-    let mut rest = text;
-    loop {
-        // Outside of strings.
-        let Some(quote) = memchr::memchr(b'"', rest) else {
-            return values.saturating_add(separators(rest)) > MAX_MESSAGE_VALUES;
-        };
-        let (before, after) = rest.split_at(quote);
-        values = values.saturating_add(separators(before));
-        if values > MAX_MESSAGE_VALUES {
-            return true;
-        }
-        rest = after.get(1..).unwrap_or_default();
-        // Inside of a string.
-        loop {
-            let Some(place) = memchr::memchr2(b'"', b'\\', rest) else { return false };
-            let is_escape = rest.get(place) == Some(&b'\\');
-            rest = rest.get(place + 1 + usize::from(is_escape)..).unwrap_or_default();
-            if !is_escape {
-                break;
-            }
-        }
-    }
-}
-
-fn separators(text: &[u8]) -> usize {
-    text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
+    json_values::exceed(text, MAX_MESSAGE_VALUES)
 }
 
 /// Returns the size of a value as JSON text, without writing it.

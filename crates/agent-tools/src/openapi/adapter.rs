@@ -27,7 +27,8 @@ pub struct OpenApiAdapter {
 
 impl OpenApiAdapter {
     /// Creates a tool for each operation that the filter selects. The text is parsed as JSON if it begins with `{` or
-    /// `[`, otherwise as YAML.
+    /// `[`, otherwise as YAML. A large description takes seconds; [`from_file`](Self::from_file) and
+    /// [`from_url`](Self::from_url) parse it on a blocking thread.
     ///
     /// # Errors
     /// Returns an error if the text is not a description of OpenAPI 3.0 or 3.1, is too long or names no address for
@@ -86,7 +87,7 @@ impl OpenApiAdapter {
         filter: OperationFilter,
     ) -> Result<Self, OpenApiError> {
         let text = fetch::file(path.as_ref()).await?;
-        Self::from_str(&text, config, filter)
+        Self::parsed(text, config, filter).await
     }
 
     /// Fetches a description from an address; see [`from_str`](Self::from_str). Relative server addresses are resolved against it. The request has no
@@ -102,7 +103,20 @@ impl OpenApiAdapter {
     ) -> Result<Self, OpenApiError> {
         let (text, address) = fetch::address(url.as_ref(), config.client.as_ref()).await?;
         let config = if config.spec_url.is_none() { config.with_spec_url(address) } else { config };
-        Self::from_str(&text, config, filter)
+        Self::parsed(text, config, filter).await
+    }
+
+    /// Parses a description on a blocking thread, because a large one takes seconds.
+    async fn parsed(
+        text: String,
+        config: OpenApiConfig,
+        filter: OperationFilter,
+    ) -> Result<Self, OpenApiError> {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return Self::from_str(&text, config, filter);
+        };
+        let work = runtime.spawn_blocking(move || Self::from_str(&text, config, filter));
+        work.await.map_err(|error| OpenApiError::Interrupted { detail: error.to_string() })?
     }
 
     /// Returns the tools in the order of the description.

@@ -8,7 +8,8 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::error::OpenApiError;
-use super::{MAX_REF_HOPS, MAX_SPEC_BYTES};
+use super::{MAX_REF_HOPS, MAX_SPEC_BYTES, MAX_SPEC_VALUES};
+use crate::json_values;
 
 /// A parsed description.
 #[derive(Debug)]
@@ -37,12 +38,18 @@ impl Document {
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root: Value = if text.trim_start().starts_with(['{', '[']) {
+            if json_values::exceed(text.as_bytes(), MAX_SPEC_VALUES) {
+                return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES });
+            }
             serde_json::from_str(text).map_err(|source| OpenApiError::Json { source })?
         } else {
             if !super::yaml::is_affordable(text) {
                 return Err(OpenApiError::TooDeep);
             }
-            yaml(text).map_err(|source| OpenApiError::Yaml { source })?
+            if super::yaml::has_too_many_parts(text) {
+                return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES });
+            }
+            super::tree::yaml(text)?
         };
         let Some(object) = root.as_object() else {
             return Err(OpenApiError::NotOpenApi { detail: "it is not an object" });
@@ -87,16 +94,6 @@ impl Document {
         let last = value.get("$ref").and_then(Value::as_str).unwrap_or_default();
         Err(RefProblem::Endless(last.to_owned()))
     }
-}
-
-fn yaml(text: &str) -> Result<Value, yaml_serde::Error> {
-    // Merge keys are a feature of YAML 1.1 that is still in use.
-    if text.contains("<<:") {
-        let mut value: yaml_serde::Value = yaml_serde::from_str(text)?;
-        value.apply_merge()?;
-        return yaml_serde::from_value(value);
-    }
-    yaml_serde::from_str(text)
 }
 
 /// Returns a version as text. In YAML, `openapi: 3.1` is a number.

@@ -6,12 +6,22 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenApiError {
-    /// The description is larger than [`MAX_SPEC_BYTES`](super::MAX_SPEC_BYTES).
+    /// The description is larger than [`MAX_SPEC_BYTES`](super::MAX_SPEC_BYTES), before or after the aliases of YAML are
+    /// expanded.
     #[error(
         "the OpenAPI description is longer than {limit} bytes; give a smaller one, with the operations that are needed"
     )]
     TooLarge {
         /// The maximum size in bytes.
+        limit: usize,
+    },
+    /// The description has more than [`MAX_SPEC_VALUES`](super::MAX_SPEC_VALUES) values, before or after the aliases of
+    /// YAML are expanded.
+    #[error(
+        "the OpenAPI description has more than {limit} values; give a smaller one, with the operations that are needed"
+    )]
+    TooManyValues {
+        /// The maximum number of values.
         limit: usize,
     },
     /// The text begins like JSON but is not valid JSON.
@@ -80,6 +90,12 @@ pub enum OpenApiError {
         url: String,
         /// The HTTP status code.
         status: u16,
+    },
+    /// The thread that parses the description ended early, for example because the runtime shuts down.
+    #[error("the OpenAPI description was not parsed: {detail}")]
+    Interrupted {
+        /// The reason for the failure.
+        detail: String,
     },
     /// The response or the file is not UTF-8 text.
     #[error("the OpenAPI description is not UTF-8")]

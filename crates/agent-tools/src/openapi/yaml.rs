@@ -1,8 +1,10 @@
-//! Limits the time for parsing YAML.
+//! Limits the time and the memory for parsing YAML.
 //!
 //! For each token, the YAML library scans every open bracket, so 240 KB of nested brackets take 20 seconds. Its limit
 //! on the depth applies only afterwards. This module therefore estimates the number of open brackets first, and never
 //! too low.
+
+use super::MAX_SPEC_VALUES;
 
 /// The maximum product of open brackets and the length of the text. A release build needs about 10 ns for each unit.
 const MAX_WORK: usize = 500_000_000;
@@ -25,6 +27,16 @@ pub(super) fn is_affordable(text: &str) -> bool {
         open = open.saturating_add(brackets.left);
     }
     true
+}
+
+/// Returns whether the library would need too much memory for the text, which it splits into parts before it builds any
+/// value. Each part is near a line end, a comma, a bracket or an indicator. Those in texts count as well, so twice the
+/// number of values is allowed.
+pub(super) fn has_too_many_parts(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let marks = bytes.iter().filter(|byte| b"\n\r,[{".contains(byte)).count();
+    let indicators = bytes.windows(2).filter(|pair| matches!(pair, [b'-' | b'?', b' ' | b'\t'])).count();
+    marks.saturating_add(indicators) > 2 * MAX_SPEC_VALUES
 }
 
 /// The open brackets of a line. Brackets that a later line closes and brackets inside of texts count as well.

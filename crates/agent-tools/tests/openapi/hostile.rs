@@ -349,7 +349,41 @@ fn texts_that_are_bombs_are_errors() {
         let items = vec![format!("*a{}", n - 1); 10].join(", ");
         bomb.push_str(&format!("a{n}: &a{n} [{items}]\n"));
     }
-    assert!(matches!(read(&bomb), Err(OpenApiError::Yaml { .. })));
+    assert!(matches!(read(&bomb), Err(OpenApiError::TooManyValues { .. } | OpenApiError::Yaml { .. })));
     let large = " ".repeat(agent_tools::openapi::MAX_SPEC_BYTES + 1);
     assert!(matches!(read(&large), Err(OpenApiError::TooLarge { .. })));
+}
+
+/// An alias repeats the values of its anchor.
+#[test]
+fn descriptions_that_grow_by_aliases_have_an_end() {
+    let read = |text: &str| OpenApiAdapter::from_str(text, OpenApiConfig::new(), OperationFilter::All);
+    let begun = std::time::Instant::now();
+    let lists = |items: usize, aliases: usize| {
+        format!("openapi: 3.1.0\na: &a\n{}b:\n{}", "- 1\n".repeat(items), "- *a\n".repeat(aliases))
+    };
+    for text in [lists(2_000, 20_000), lists(100_000, 11)] {
+        assert!(matches!(read(&text), Err(OpenApiError::TooManyValues { limit: 1_000_000 })));
+    }
+    // Few values with long texts.
+    let texts = format!("openapi: 3.1.0\na: &a {}\nb:\n{}", "x".repeat(1 << 20), "- *a\n".repeat(1_000));
+    assert!(matches!(read(&texts), Err(OpenApiError::TooLarge { .. })));
+    let names = format!("openapi: 3.1.0\na: &a {{? {} : 1}}\nb:\n{}", "x".repeat(900), "- *a\n".repeat(50_000));
+    assert!(matches!(read(&names), Err(OpenApiError::TooLarge { .. })), "{:?}", read(&names).err());
+    let mut merges = "openapi: 3.1.0\na0: &a0 {x: 1}\n".to_owned();
+    for n in 1..1_000 {
+        merges.push_str(&format!("a{n}: &a{n}\n  <<: [*a{0}, *a{0}]\n  k{n}: 1\n", n - 1));
+    }
+    assert!(matches!(read(&merges), Err(OpenApiError::TooManyValues { .. } | OpenApiError::Yaml { .. })));
+    // A JSON text, and a YAML text without aliases.
+    let json = format!("{{\"openapi\": \"3.1.0\", \"x\": [{}1]}}", "1,".repeat(1_000_000));
+    assert!(matches!(read(&json), Err(OpenApiError::TooManyValues { .. })));
+    for part in ["x, ", "[], "] {
+        let yaml = format!("openapi: 3.1.0\nx: [{}]\n", part.repeat(2_000_000));
+        assert!(matches!(read(&yaml), Err(OpenApiError::TooManyValues { .. })));
+    }
+    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+    // A description of usual size may use aliases.
+    let usual = format!("{}paths: {{}}\nservers: [{{url: 'https://a.example.com'}}]\n", lists(100, 100));
+    read(&usual).unwrap();
 }

@@ -4,15 +4,12 @@ use agent_core::{Content, ToolResult};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::MAX_RESULT_TEXT_BYTES;
 use super::content::{McpContent, McpResource, McpResourceBody, McpToolCallResult};
-use crate::{OutputStore, text};
-
-/// The image types that every provider with image input accepts.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+use super::{MAX_IMAGE_BYTES, MAX_RESULT_TEXT_BYTES};
+use crate::{OutputStore, pictures, text};
 
 /// The note that replaces omitted text.
-const TRUNCATED: &str = "\n... (output truncated)";
+pub(super) const TRUNCATED: &str = "\n... (output truncated)";
 
 /// Returns the result for the model. Structured content becomes the details, and also the text if there is no other
 /// content. Text above the limit is put into the store, if there is one.
@@ -83,13 +80,15 @@ fn block(content: McpContent, budget: &mut Budget) -> Option<Content> {
     }
 }
 
-/// Returns an image if providers accept it, otherwise a note. One invalid image would make this and every later request
-/// fail.
+/// Returns an image if providers accept it, otherwise a note. The media type is that of the bytes.
 fn picture(data: String, mime_type: &str, what: &str, budget: &mut Budget) -> Option<Content> {
     let kind = mime_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    let kind = if kind == "image/jpg" { "image/jpeg".to_owned() } else { kind };
-    if PICTURES.contains(&kind.as_str()) && !data.is_empty() && STANDARD.decode(&data).is_ok() {
-        return Some(Content::image(data, kind));
+    // Base64 has four characters for three bytes. Longer data is not decoded.
+    if pictures::may_be_image(&kind)
+        && data.len() <= MAX_IMAGE_BYTES.div_ceil(3) * 4
+        && let Some(found) = STANDARD.decode(&data).ok().and_then(|bytes| pictures::accepted(&bytes))
+    {
+        return Some(Content::image(data, found));
     }
     budget.text(unshown(what, mime_type, &data))
 }

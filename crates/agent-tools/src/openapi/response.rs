@@ -8,13 +8,9 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LIN
 use serde_json::{Value, json};
 
 use super::body::{essence, is_text};
-use super::{MAX_IMAGE_BYTES, MAX_READ_BYTES};
-use crate::read_file::image_type;
+use super::MAX_READ_BYTES;
 use crate::secrets::Secrets;
-use crate::text;
-
-/// The image types that every provider with image input accepts.
-const PICTURES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+use crate::{pictures, text};
 
 /// Headers that are included in the details of a result.
 const TOLD: [(&str, HeaderName); 3] = [("location", LOCATION), ("link", LINK), ("retry_after", RETRY_AFTER)];
@@ -121,11 +117,9 @@ fn shape(answer: &Answer, kind: &str) -> Shape {
         return Shape::Bytes;
     }
     let essence = essence(kind);
-    let is_whole = matches!(answer.end, End::Whole) && bytes.len() <= MAX_IMAGE_BYTES;
-    // The bytes decide, because a provider rejects the whole conversation if an image is invalid.
-    if (essence.starts_with("image/") || essence.is_empty() || essence == "application/octet-stream")
-        && is_whole
-        && let Some(found) = image_type(bytes).filter(|found| PICTURES.contains(found))
+    if pictures::may_be_image(&essence)
+        && matches!(answer.end, End::Whole)
+        && let Some(found) = pictures::accepted(bytes)
     {
         return Shape::Picture(found);
     }

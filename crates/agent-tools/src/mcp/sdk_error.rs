@@ -12,12 +12,15 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, InsufficientScopeError, StreamableHttpError,
 };
 
+use super::MAX_RESULT_TEXT_BYTES;
 use super::connection::GREETING;
 use super::error::{McpError, StderrTail};
-use super::limits::McpLimit;
+use super::limits::{McpLimit, json_bytes};
 use super::pipe::BROKEN_ANSWER;
+use super::result::TRUNCATED;
 use super::server::McpServer;
 use crate::secrets::Secrets;
+use crate::text;
 
 /// Whether the server may have received a request that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,17 @@ impl fmt::Display for Redacted {
 
 impl Error for Redacted {}
 
+/// Returns a text of the server for an error: without secrets, and not longer than the text of a result.
+fn told(secrets: &Secrets, text: &str) -> String {
+    // Texts are redacted before they are cut, because a part of a secret would not be found.
+    let mut told = secrets.redact(text);
+    if told.len() > MAX_RESULT_TEXT_BYTES {
+        told.truncate(text::head(&told, MAX_RESULT_TEXT_BYTES).len());
+        told.push_str(TRUNCATED);
+    }
+    told
+}
+
 pub(super) fn of_greeting(
     spec: &McpServer,
     error: &ClientInitializeError,
@@ -65,7 +79,7 @@ pub(super) fn of_greeting(
             }
         }
         ClientInitializeError::JsonRpcError(error) => refused(&server, &doing, error, stderr, &secrets),
-        other => McpError::Protocol { server, doing, detail: secrets.redact(&other.to_string()), stderr },
+        other => McpError::Protocol { server, doing, detail: told(&secrets, &other.to_string()), stderr },
     }
 }
 
@@ -85,7 +99,7 @@ pub(super) fn of_request(
             (Reach::Unknown, McpError::ConnectionClosed { server, doing, exit, stderr })
         }
         other => {
-            let detail = secrets.redact(&other.to_string());
+            let detail = told(secrets, &other.to_string());
             let (server, doing) = (server.to_owned(), doing.to_owned());
             (Reach::Settled, McpError::Protocol { server, doing, detail, stderr })
         }
@@ -95,7 +109,7 @@ pub(super) fn of_request(
 fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, secrets: &Secrets) -> McpError {
     if error.code == BROKEN_ANSWER {
         let (server, doing) = (server.to_owned(), doing.to_owned());
-        return McpError::Protocol { server, doing, detail: secrets.redact(&error.message), stderr };
+        return McpError::Protocol { server, doing, detail: told(secrets, &error.message), stderr };
     }
     if let Some(limit) = McpLimit::of_code(error.code) {
         let (server, doing) = (server.to_owned(), doing.to_owned());
@@ -105,8 +119,8 @@ fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, sec
         server: server.to_owned(),
         doing: doing.to_owned(),
         code: error.code.0.into(),
-        message: secrets.redact(&error.message),
-        data: error.data.clone().map(Box::new),
+        message: told(secrets, &error.message),
+        data: error.data.as_ref().filter(|data| json_bytes(data) <= MAX_RESULT_TEXT_BYTES).cloned().map(Box::new),
     }
 }
 
@@ -123,11 +137,11 @@ fn transport(
     let mut cause: Option<&(dyn Error + 'static)> = Some(error.error.as_ref());
     while let Some(current) = cause {
         if let Some(required) = current.downcast_ref::<AuthRequiredError>() {
-            let challenge = Some(secrets.redact(&required.www_authenticate_header));
+            let challenge = Some(told(secrets, &required.www_authenticate_header));
             return (Reach::Settled, McpError::Unauthorized { server, doing, challenge });
         }
         if let Some(scope) = current.downcast_ref::<InsufficientScopeError>() {
-            let challenge = Some(secrets.redact(&scope.www_authenticate_header));
+            let challenge = Some(told(secrets, &scope.www_authenticate_header));
             return (Reach::Settled, McpError::Unauthorized { server, doing, challenge });
         }
         match current.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
@@ -153,6 +167,6 @@ fn transport(
         }
         cause = current.source();
     }
-    let source = Arc::new(Redacted(secrets.redact(&texts.join(": "))));
+    let source = Arc::new(Redacted(told(secrets, &texts.join(": "))));
     (reach, McpError::Transport { server, doing, stderr, source })
 }

@@ -12,6 +12,7 @@ use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use serde::de::{Deserializer, IgnoredAny};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
@@ -109,14 +110,8 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
             Ok(message) => return Some(message),
             Err(error) => error,
         };
-        let answer: Option<Value> = serde_json::from_slice(line).ok();
-        let answer = answer.filter(|value| value.get("method").is_none());
-        match answer.as_ref().and_then(|answer| answer.get("id")).and_then(id_of) {
-            Some(id) => {
-                let has = |key: &str| answer.as_ref().is_some_and(|answer| answer.get(key).is_some());
-                let what = if has("result") || has("error") { error.to_string() } else { EMPTY.to_owned() };
-                Some(broken(id, what))
-            }
+        match Head::of(line).and_then(|head| Some((head.answered()?, head.is_empty()))) {
+            Some((id, is_empty)) => Some(broken(id, if is_empty { EMPTY.to_owned() } else { error.to_string() })),
             None => {
                 self.junk.push(line);
                 self.junk.push(b"\n");
@@ -138,17 +133,42 @@ fn too_large(id: NumberOrString, limit: McpLimit) -> ServerJsonRpcMessage {
     JsonRpcMessage::error(ErrorData::new(limit.code(), limit.to_string(), None), Some(id))
 }
 
+/// The members that identify a message. Their values and the other members are not stored, so values may be nested to
+/// any depth.
+#[derive(Deserialize)]
+struct Head {
+    id: Option<Value>,
+    method: Option<IgnoredAny>,
+    #[serde(default, deserialize_with = "is_there")]
+    result: bool,
+    #[serde(default, deserialize_with = "is_there")]
+    error: bool,
+}
+
+/// Returns `true` for any value, also for `null`.
+fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    IgnoredAny::deserialize(deserializer).map(|_| true)
+}
+
+impl Head {
+    fn of(message: &[u8]) -> Option<Self> {
+        serde_json::from_slice(message).ok()
+    }
+
+    /// Returns the id of the call that the message answers.
+    fn answered(&self) -> Option<NumberOrString> {
+        let id = self.id.as_ref().filter(|_| self.method.is_none())?;
+        id_of(id)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.result && !self.error
+    }
+}
+
 /// Returns the response that replaces a message with too many values, or `None` if it answers no request.
 pub(super) fn too_many_values(message: &[u8]) -> Option<ServerJsonRpcMessage> {
-    /// The members that identify a message. The others are not stored.
-    #[derive(Deserialize)]
-    struct Head {
-        id: Option<Value>,
-        method: Option<serde::de::IgnoredAny>,
-    }
-    let head: Head = serde_json::from_slice(message).ok()?;
-    let id = head.id.filter(|_| head.method.is_none())?;
-    Some(too_large(id_of(&id)?, McpLimit::MessageValues))
+    Some(too_large(Head::of(message)?.answered()?, McpLimit::MessageValues))
 }
 
 fn id_of(value: &Value) -> Option<NumberOrString> {

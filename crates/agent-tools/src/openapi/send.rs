@@ -8,7 +8,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 
 use super::request::Wire;
 use super::response::{Answer, End};
-use super::{MAX_READ_BYTES, MAX_REDIRECTS};
+use super::{MAX_READ_BYTES, MAX_REDIRECTS, MAX_URL_BYTES};
 use crate::secrets::Secrets;
 
 /// Sends a request once, and follows redirects of a GET or HEAD that stay at the host.
@@ -36,7 +36,7 @@ pub(super) async fn send(client: &Client, wire: Wire, secrets: &Secrets) -> Resu
 }
 
 /// Returns the target of a redirect if it may be followed. The headers contain credentials, so it must be within the
-/// origin.
+/// origin, and it must not be longer than the address of a request.
 fn next(method: &Method, url: &Url, response: &Response) -> Option<Url> {
     let is_redirect = matches!(
         response.status(),
@@ -50,7 +50,8 @@ fn next(method: &Method, url: &Url, response: &Response) -> Option<Url> {
         return None;
     }
     let next = url.join(response.headers().get(LOCATION)?.to_str().ok()?).ok()?;
-    (next.origin() == url.origin() && next.username().is_empty() && next.password().is_none()).then_some(next)
+    let is_near = next.origin() == url.origin() && next.username().is_empty() && next.password().is_none();
+    (is_near && next.as_str().len() <= MAX_URL_BYTES).then_some(next)
 }
 
 async fn read(method: Method, url: String, mut response: Response, secrets: &Secrets) -> Answer {

@@ -12,8 +12,8 @@ use rmcp::model::{
     ClientJsonRpcMessage, ErrorCode, ErrorData, JsonRpcMessage, NumberOrString, ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
-use serde::de::{Deserializer, IgnoredAny};
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
@@ -111,7 +111,9 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
             Err(error) => error,
         };
         match Head::of(line).and_then(|head| Some((head.answered()?, head.is_empty()))) {
-            Some((id, is_empty)) => Some(broken(id, if is_empty { EMPTY.to_owned() } else { error.to_string() })),
+            Some((id, is_empty)) => {
+                Some(broken(id, if is_empty { EMPTY.to_owned() } else { error.to_string() }))
+            }
             None => {
                 self.junk.push(line);
                 self.junk.push(b"\n");

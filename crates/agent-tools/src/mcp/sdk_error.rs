@@ -120,7 +120,12 @@ fn refused(server: &str, doing: &str, error: &ErrorData, stderr: StderrTail, sec
         doing: doing.to_owned(),
         code: error.code.0.into(),
         message: told(secrets, &error.message),
-        data: error.data.as_ref().filter(|data| json_bytes(data) <= MAX_RESULT_TEXT_BYTES).cloned().map(Box::new),
+        data: error
+            .data
+            .as_ref()
+            .filter(|data| json_bytes(data) <= MAX_RESULT_TEXT_BYTES)
+            .cloned()
+            .map(Box::new),
     }
 }
 

@@ -99,6 +99,20 @@ async fn pictures_come_as_pictures_and_what_cannot_be_shown_as_a_line() {
     );
 }
 
+/// The text of an error is that of a result for the model.
+#[tokio::test]
+async fn a_long_error_of_the_server_is_cut() {
+    let client = connect(child("raw_long_error")).await;
+    match client.call_tool("plain", json!({"n": 1})).await.unwrap_err() {
+        McpError::JsonRpc { code, message, data, .. } => {
+            assert_eq!((code, data), (-32000, None));
+            let text = message.strip_suffix("\n... (output truncated)").unwrap();
+            assert_eq!(text.len(), agent_tools::mcp::MAX_RESULT_TEXT_BYTES);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A picture that is none would make every later request of the conversation fail.
 #[tokio::test]
 async fn a_picture_that_is_no_base64_is_not_passed_on() {
@@ -106,8 +120,16 @@ async fn a_picture_that_is_no_base64_is_not_passed_on() {
     let result = call(&client, "plain", json!({"n": 1})).await.unwrap();
     assert!(matches!(&result.content[0], Content::Text(_)), "{result:?}");
     match &result.content[1] {
-        Content::Image(ImageContent::Base64 { mime_type, .. }) => assert_eq!(mime_type, "image/jpeg"),
+        Content::Image(ImageContent::Base64 { mime_type, .. }) => assert_eq!(mime_type, "image/png"),
         other => panic!("{other:?}"),
+    }
+    // Bytes that are no picture, too many of them, and none.
+    assert_eq!(result.content.len(), 5);
+    for content in &result.content[2..] {
+        match content {
+            Content::Text(text) => assert!(text.text.contains("cannot be shown here"), "{text:?}"),
+            other => panic!("{other:?}"),
+        }
     }
 }
 

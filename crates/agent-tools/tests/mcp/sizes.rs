@@ -78,6 +78,17 @@ async fn structured_content_with_too_many_values_ends_with_a_limit() {
     }
 }
 
+/// A line that cannot be parsed because of its depth still names the call that it answers.
+#[tokio::test]
+async fn a_too_deep_answer_over_stdio_fails_its_call_at_once() {
+    let client = connect(child("raw_deep")).await;
+    let call = client.call_tool("plain", json!({"n": 1}));
+    match tokio::time::timeout(Duration::from_secs(30), call).await.unwrap().unwrap_err() {
+        McpError::Protocol { detail, .. } => assert!(detail.contains("recursion limit"), "{detail}"),
+        other => panic!("{other:?}"),
+    }
+}
+
 #[tokio::test]
 async fn an_answer_that_is_too_long_ends_with_a_limit() {
     for (name, client, _server) in clients("raw_endless_answer").await {

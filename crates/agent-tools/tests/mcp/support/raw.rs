@@ -166,7 +166,14 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
         ("raw_bad_image", "tools/call") => ok(json!({"content": [
             {"type": "image", "data": "%%%", "mimeType": "image/png"},
             {"type": "image", "data": PNG, "mimeType": "image/JPG; q=1"},
+            {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+            {"type": "image", "data": large_picture(), "mimeType": "image/png"},
+            {"type": "image", "data": "", "mimeType": "image/png"},
         ]})),
+        ("raw_long_error", "tools/call") => vec![(
+            Key::Error,
+            json!({"code": -32000, "message": "ä".repeat(5_000_000), "data": "d".repeat(300_000)}),
+        )],
         ("raw_twice", "tools/call") => ok(json!({
             "content": [{"type": "image", "data": PNG, "mimeType": "image/png"}],
             "structuredContent": {"data": PNG},
@@ -187,6 +194,10 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
         ("raw_values", "tools/call") => {
             ok(json!({"content": [], "structuredContent": {"n": vec![0; 400_000]}}))
         }
+        ("raw_deep", "tools/call") => {
+            let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+            ok(json!({"content": [], "structuredContent": {"deep": deep}}))
+        }
         ("raw_neither", "tools/call") => vec![(Key::Neither, json!(null))],
         ("raw_wrong", "tools/call") => vec![(Key::Error, json!("no"))],
         ("raw_endless_answer", "tools/call") => ok(json!({"content": [
@@ -201,4 +212,12 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
         (_, "tools/call") => ok(json!({"content": [{"type": "text", "text": "ok"}]})),
         _ => vec![(Key::Error, json!({"code": -32601, "message": "Method not found"}))],
     }
+}
+
+/// A picture of more bytes than a model receives.
+fn large_picture() -> String {
+    use base64::Engine as _;
+    let mut bytes = b"\x89PNG\r\n\x1a\n".to_vec();
+    bytes.resize(agent_tools::mcp::MAX_IMAGE_BYTES + 1, 0);
+    base64::engine::general_purpose::STANDARD.encode(bytes)
 }

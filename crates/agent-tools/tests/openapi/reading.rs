@@ -222,3 +222,27 @@ fn descriptions_come_from_the_operation_and_have_a_bound() {
     let length = long.tools()[0].description().len();
     assert!((900..=1000).contains(&length), "{length}");
 }
+
+#[test]
+fn merge_keys_add_the_fields_that_are_missing() {
+    let spec = "
+openapi: 3.1.0
+x-base: &base {description: from the base, operationId: base, tags: [a]}
+x-more: &more {<<: *base, description: from more}
+paths:
+  /a: {get: {<<: *more, operationId: own}}
+  /b: {get: {operationId: both, <<: [*more, *base]}}
+  /c:
+    get:
+      operationId: numbered
+      responses: {200: {description: ok}}
+";
+    let adapter = adapter(spec);
+    let about: Vec<(&str, &str)> =
+        adapter.tools().iter().map(|tool| (tool.operation_id(), tool.description())).collect();
+    assert_eq!(about.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["own", "both", "numbered"]);
+    assert!(about[0].1.contains("from more") && about[1].1.contains("from more"), "{about:?}");
+    let config = OpenApiConfig::new().with_base_url("https://api.example.com");
+    let wrong = OpenApiAdapter::from_str("openapi: 3.1.0\nx: {<<: 1}", config, OperationFilter::All);
+    assert!(matches!(wrong, Err(OpenApiError::Yaml { .. })));
+}

@@ -84,3 +84,25 @@ async fn what_cannot_be_had_is_an_error() {
     assert!(matches!(error, OpenApiError::Fetch { .. }), "{error:?}");
     assert!(!format!("{error} {error:?}").contains("a-secret"), "{error:?}");
 }
+
+/// A description is parsed on another thread, so that a time limit of the caller takes effect.
+#[tokio::test(flavor = "current_thread")]
+async fn parsing_does_not_block_the_runtime() {
+    // It takes seconds, and its brackets are below the limit.
+    let slow = format!("{CONSTRUCTS}\nx-slow: {0}{1}\n", "[".repeat(100), "]".repeat(100));
+    let slow = format!("{slow}x-much:\n{}", "- {a: [b, c], d: 'e'}\n".repeat(60_000));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("slow.yaml");
+    std::fs::write(&path, slow).unwrap();
+    let reading = OpenApiAdapter::from_file(&path, OpenApiConfig::new(), OperationFilter::All);
+    let mut reading = std::pin::pin!(reading);
+    let mut turns = 0;
+    let adapter = loop {
+        tokio::select! {
+            adapter = &mut reading => break adapter.unwrap(),
+            () = tokio::time::sleep(std::time::Duration::from_millis(5)) => turns += 1,
+        }
+    };
+    assert!(!adapter.tools().is_empty());
+    assert!(turns > 3, "{turns}");
+}

@@ -46,6 +46,7 @@ mod parameter;
 mod path;
 mod reader;
 mod request;
+mod reserved;
 mod response;
 mod schema;
 mod send;

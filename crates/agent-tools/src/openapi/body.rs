@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::document::Document;
 use super::error::OpenApiProblem;
 use super::multipart::{self, Part};
+use super::reserved::is_override;
 use super::schema::Inliner;
 use super::style::{self, Explode, Keep};
 use super::{MAX_REF_HOPS, error::Warnings};
@@ -259,7 +260,7 @@ pub(super) fn written(body: &Body, value: &Value) -> Result<(String, Vec<u8>), S
         Form::Json => Ok((media_type, value.to_string().into_bytes())),
         Form::Urlencoded(fields) => {
             let mut pairs = Vec::new();
-            for (name, value) in object(property, value)? {
+            for (name, value) in named_fields(property, value)? {
                 let written = form_pairs(name, value, fields.get(name));
                 pairs.extend(written.map_err(|why| format!("`{property}.{name}` {why}"))?);
             }
@@ -267,7 +268,7 @@ pub(super) fn written(body: &Body, value: &Value) -> Result<(String, Vec<u8>), S
         }
         Form::Multipart(fields) => {
             let mut parts = Vec::new();
-            for (name, value) in object(property, value)? {
+            for (name, value) in named_fields(property, value)? {
                 form_parts(property, name, value, fields.get(name), &mut parts)?;
             }
             Ok(multipart::written(&parts))
@@ -277,8 +278,15 @@ pub(super) fn written(body: &Body, value: &Value) -> Result<(String, Vec<u8>), S
     }
 }
 
-fn object<'a>(property: &str, value: &'a Value) -> Result<&'a Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("`{property}` must be an object: it is a form"))
+/// Returns the fields of a form. Frameworks read the method of a request from some names.
+fn named_fields<'a>(property: &str, value: &'a Value) -> Result<&'a Map<String, Value>, String> {
+    let fields = value.as_object().ok_or_else(|| format!("`{property}` must be an object: it is a form"))?;
+    match fields.keys().find(|name| is_override(name)) {
+        Some(name) => {
+            Err(format!("`{property}` sets `{name}`, which would override the method of the request"))
+        }
+        None => Ok(fields),
+    }
 }
 
 fn bytes(property: &str, value: &Value) -> Result<Vec<u8>, String> {

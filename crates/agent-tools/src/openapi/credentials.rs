@@ -1,6 +1,6 @@
-//! Assigns credentials to their places in a request, and reserves these places against arguments.
+//! Assigns credentials to their places in a request, which are reserved against arguments.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use agent_core::Secret;
@@ -14,39 +14,8 @@ use super::auth::{OpenApiAuth, OpenApiCredential};
 use super::config::OpenApiConfig;
 use super::document::Document;
 use super::error::{OpenApiError, OpenApiProblem, Warnings};
+use super::reserved::Reserved;
 use crate::secrets::Secrets;
-
-/// Headers of the connection, the caller and proxies, which no argument can set.
-const FORBIDDEN: [&str; 28] = [
-    "accept",
-    "accept-encoding",
-    "authorization",
-    "connection",
-    "content-encoding",
-    "content-length",
-    "content-type",
-    "cookie",
-    "expect",
-    "forwarded",
-    "host",
-    "http2-settings",
-    "keep-alive",
-    "origin",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "referer",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "via",
-    "x-http-method",
-    "x-http-method-override",
-    "x-method-override",
-    "x-original-url",
-];
 
 /// A credential with its place in a request.
 #[derive(Clone)]
@@ -63,30 +32,6 @@ impl fmt::Debug for Placed {
             Self::Query(name, _) => f.debug_tuple("Query").field(name).finish(),
             Self::Cookie(name, _) => f.debug_tuple("Cookie").field(name).finish(),
         }
-    }
-}
-
-/// The names that no argument can set.
-#[derive(Debug, Default)]
-pub(super) struct Reserved {
-    /// In lower case.
-    headers: BTreeSet<String>,
-    queries: BTreeSet<String>,
-    cookies: BTreeSet<String>,
-}
-
-impl Reserved {
-    pub(super) fn has_header(&self, name: &str) -> bool {
-        let name = name.to_ascii_lowercase();
-        FORBIDDEN.contains(&name.as_str()) || self.headers.contains(&name)
-    }
-
-    pub(super) fn has_query(&self, name: &str) -> bool {
-        self.queries.contains(name)
-    }
-
-    pub(super) fn has_cookie(&self, name: &str) -> bool {
-        self.cookies.contains(name)
     }
 }
 
@@ -180,27 +125,6 @@ impl Credentials {
         // A credential or a header for all operations overrides the schemes of the description.
         let missing = missing.filter(|_| !is_open && self.always.is_empty());
         Chosen { placed, missing }
-    }
-}
-
-impl Reserved {
-    fn add(&mut self, placed: &Placed) {
-        match placed {
-            Placed::Header(name, _) => self.headers.insert(name.as_str().to_owned()),
-            Placed::Query(name, _) => self.queries.insert(name.clone()),
-            Placed::Cookie(name, _) => self.cookies.insert(name.clone()),
-        };
-    }
-
-    /// Reserves the name that a scheme uses, even if there is no credential for it.
-    fn add_scheme(&mut self, scheme: &SecurityScheme) {
-        if let SecurityScheme::ApiKey { name, location, .. } = scheme {
-            match location.as_str() {
-                "header" => self.headers.insert(name.to_ascii_lowercase()),
-                "query" => self.queries.insert(name.clone()),
-                _ => self.cookies.insert(name.clone()),
-            };
-        }
     }
 }
 

@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 
 use super::arguments::Names;
 use super::config::CookieParameters;
-use super::credentials::Reserved;
 use super::document::Document;
 use super::error::{OpenApiProblem, Warnings};
+use super::reserved::Reserved;
 use super::style::{Explode, Keep};
 
 /// How an argument is encoded in a request.

@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use super::MAX_URL_BYTES;
 use super::body;
 use super::config::PathSlashes;
-use super::credentials::{Placed, Reserved};
+use super::credentials::Placed;
 use super::operation::Operation;
 use super::parameter::{Form, Parameter};
+use super::reserved::{self, Reserved};
 use super::style::{self, Explode, Keep};
 
 /// The maximum length of a header from an argument, in bytes.
@@ -125,10 +126,12 @@ fn pairs(
     let pairs = written.map_err(|why| format!("`{}` {why}", parameter.property))?;
     // The fields of an object may be sent as separate parameters.
     if let Some(pair) = pairs.iter().find(|pair| is_taken(&pair.name)) {
-        return Err(format!(
-            "`{}` sets `{}`, which belongs to the caller's credentials",
-            parameter.property, pair.name
-        ));
+        let owner = if reserved::is_override(&pair.name) {
+            "would override the method of the request"
+        } else {
+            "belongs to the caller's credentials"
+        };
+        return Err(format!("`{}` sets `{}`, which {owner}", parameter.property, pair.name));
     }
     Ok(pairs.into_iter().map(|pair| pair.text).collect())
 }

@@ -7,8 +7,8 @@ use reqwest::Method;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, LINK, LOCATION, RETRY_AFTER};
 use serde_json::{Value, json};
 
-use super::body::{essence, is_text};
 use super::MAX_READ_BYTES;
+use super::body::{essence, is_text};
 use crate::secrets::Secrets;
 use crate::{pictures, text};
 

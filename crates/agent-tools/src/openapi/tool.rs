@@ -11,9 +11,9 @@ use async_trait::async_trait;
 use serde_json::Value;
 
 use super::config::PathSlashes;
-use super::credentials::Reserved;
 use super::operation::Operation;
 use super::request::{self, Rules};
+use super::reserved::Reserved;
 use super::{response, send};
 use crate::secrets::Secrets;
 

@@ -194,7 +194,9 @@ fn merged(value: Value) -> Result<Value, yaml_serde::Error> {
             }
             for source in sources {
                 let Value::Object(fields) = source else {
-                    return Err(Error::custom("the value of a merge key is neither an object nor a list of objects"));
+                    return Err(Error::custom(
+                        "the value of a merge key is neither an object nor a list of objects",
+                    ));
                 };
                 for (name, value) in fields {
                     object.entry(name).or_insert(value);

@@ -293,6 +293,21 @@ async fn no_encoding_of_a_credential_reaches_the_model() {
 
 /// Attack 11: the key stood percent-encoded in the tool's own first line.
 #[tokio::test]
+async fn a_redirect_to_a_too_long_address_is_not_followed() {
+    let server = Server::answering(|request| match request.path.as_str() {
+        "/base/x" => (StatusCode::FOUND, [("location", format!("/{}", "a".repeat(60_000)))]).into_response(),
+        _ => "here".into_response(),
+    })
+    .await;
+    let spec = json!({"openapi": "3.0.0", "paths": {"/x": {"get": {"operationId": "call"}}}});
+    let api = Api::with(server, &spec.to_string(), |config| config);
+    let result = api.call("call", json!({})).await;
+    assert_eq!(result.details["status"], 302);
+    assert_eq!(api.server.take_all().len(), 1);
+    assert!(result.to_text().len() < 4 * 1024, "{}", result.to_text().len());
+}
+
+#[tokio::test]
 async fn a_followed_redirect_does_not_show_the_credential() {
     let server = Server::answering(|request| match request.path.as_str() {
         "/base/x" => {

@@ -199,6 +199,55 @@ async fn the_fields_of_an_object_cannot_be_credentials() {
     }
 }
 
+/// Servers compare names in different ways, and frameworks read the method from some fields.
+#[tokio::test]
+async fn names_near_a_credential_and_method_overrides_are_refused() {
+    let object = json!({"type": "object"});
+    let query = |name: &str| json!({"name": name, "in": "query", "schema": {"type": "string"}});
+    let content = |kind: &str| json!({"required": true, "content": {kind: {"schema": object}}});
+    let spec = json!({
+        "openapi": "3.0.0",
+        "paths": {
+            "/x": {"get": {"operationId": "call", "parameters": [
+                {"name": "q", "in": "query", "schema": object},
+                {"name": "d", "in": "query", "style": "deepObject", "explode": true, "schema": object},
+                {"name": "c", "in": "cookie", "schema": object},
+                {"name": "X_Key", "in": "header", "schema": {"type": "string"}},
+                query("KEY"), query("key[]"), query("_method"), query("method"),
+            ]}},
+            "/form": {"post": {"operationId": "form", "requestBody": content("application/x-www-form-urlencoded")}},
+            "/parts": {"post": {"operationId": "parts", "requestBody": content("multipart/form-data")}},
+        },
+        "components": {"securitySchemes": {
+            "q": {"type": "apiKey", "in": "query", "name": "key"},
+            "c": {"type": "apiKey", "in": "cookie", "name": "session"},
+            "h": {"type": "apiKey", "in": "header", "name": "X-Key"},
+        }},
+    });
+    let api = Api::of(&spec.to_string()).await;
+    let tool = super::support::tool(&api.adapter, "call");
+    let offered = agent_core::AgentTool::parameters_schema(&tool)["properties"].clone();
+    let offered: Vec<&String> = offered.as_object().unwrap().keys().collect();
+    assert_eq!(offered, ["q", "d", "method", "c"]);
+    for name in ["key", "KEY", "key[]", " key", "key ", "key\0", "Key[a]"] {
+        let why = api.refusal("call", json!({"q": {name: "evil"}})).await;
+        assert!(why.contains("credentials"), "{name:?}: {why}");
+    }
+    api.refusal("call", json!({"c": {"SESSION[]": "evil"}})).await;
+    for name in ["_method", "_METHOD", "X-HTTP-Method-Override", "x_http_method"] {
+        let why = api.refusal("call", json!({"q": {name: "DELETE"}})).await;
+        assert!(why.contains("method"), "{name:?}: {why}");
+    }
+    for id in ["form", "parts"] {
+        let body = api.refusal(id, json!({"_request_body": {"_method": "DELETE"}})).await;
+        assert!(body.contains("method"), "{body}");
+    }
+    let request = api
+        .request("call", json!({"q": {"keys": 1, "payment_method": 2}, "d": {"key": 3}, "method": "a"}))
+        .await;
+    assert_eq!(request.query, "keys=1&payment_method=2&d%5Bkey%5D=3&method=a");
+}
+
 #[tokio::test]
 async fn addresses_have_a_bound() {
     let api = Api::of(&one_parameter(json!({"name": "v", "in": "query", "schema": {}}))).await;
@@ -368,7 +417,8 @@ fn descriptions_that_grow_by_aliases_have_an_end() {
     // Few values with long texts.
     let texts = format!("openapi: 3.1.0\na: &a {}\nb:\n{}", "x".repeat(1 << 20), "- *a\n".repeat(1_000));
     assert!(matches!(read(&texts), Err(OpenApiError::TooLarge { .. })));
-    let names = format!("openapi: 3.1.0\na: &a {{? {} : 1}}\nb:\n{}", "x".repeat(900), "- *a\n".repeat(50_000));
+    let names =
+        format!("openapi: 3.1.0\na: &a {{? {} : 1}}\nb:\n{}", "x".repeat(900), "- *a\n".repeat(50_000));
     assert!(matches!(read(&names), Err(OpenApiError::TooLarge { .. })), "{:?}", read(&names).err());
     let mut merges = "openapi: 3.1.0\na0: &a0 {x: 1}\n".to_owned();
     for n in 1..1_000 {

@@ -24,8 +24,10 @@ pub(super) enum Next {
     Failed(reqwest::Error),
     /// No piece arrived within the time limit.
     Silent,
-    /// Pieces arrived, but no content within its time limit or within [`MAX_BYTES_WITHOUT_CONTENT`].
+    /// Pieces arrived, but no content within its time limit.
     Empty,
+    /// More than [`MAX_BYTES_WITHOUT_CONTENT`] arrived without content.
+    Flood,
     Cancelled,
 }
 
@@ -41,6 +43,7 @@ impl Next {
             Self::Failed(error) => Err(failure::broken(error)),
             Self::Silent => Err(failure::silent(limits.idle)),
             Self::Empty => Err(failure::empty(limits.content)),
+            Self::Flood => Err(failure::flood(MAX_BYTES_WITHOUT_CONTENT)),
             Self::Cancelled => Err(ProviderError::Cancelled),
         }
     }
@@ -146,7 +149,7 @@ impl<'c> Body<'c> {
                 self.heard = true;
                 self.empty_bytes = self.empty_bytes.saturating_add(piece.len());
                 if self.empty_bytes > MAX_BYTES_WITHOUT_CONTENT {
-                    return Poll::Ready(Next::Empty);
+                    return Poll::Ready(Next::Flood);
                 }
                 show(&mut self.tap, &piece);
                 return Poll::Ready(Next::Piece(piece));

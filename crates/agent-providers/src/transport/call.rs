@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Limits, Next};
 use super::send::{Answered, Head, answered, send};
-use super::{ERROR_TIMEOUT, Inner, failure};
+use super::{ERROR_TIMEOUT, Inner, MAX_BYTES_WITHOUT_CONTENT, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
@@ -303,6 +303,7 @@ async fn frames(
             Next::Failed(error) => Some(failure::broken(error)),
             Next::Silent => Some(failure::silent(limits.idle)),
             Next::Empty => Some(failure::empty(limits.content)),
+            Next::Flood => Some(failure::flood(MAX_BYTES_WITHOUT_CONTENT)),
         };
         if let Err(error) = framer.end(decoder, sink)
             && !is_cut_short(&error)

@@ -55,6 +55,12 @@ pub(super) fn empty(limit: Duration) -> ProviderError {
     ProviderError::new(ErrorKind::Network, context)
 }
 
+/// Returns the error for a stream that brings too many bytes without content.
+pub(super) fn flood(limit: usize) -> ProviderError {
+    let message = format!("the answer has no content: more than {limit} bytes came without any");
+    ProviderError::new(ErrorKind::Network, ErrorContext::new(message))
+}
+
 /// Returns the error for an interrupted stream.
 pub(super) fn broken(error: reqwest::Error) -> ProviderError {
     let message = format!("the connection broke in the middle of the answer{}", because(&error));

@@ -74,14 +74,14 @@ pub(super) fn began(
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
         ToolVerdict::Ask(ToolQuestion { text, arguments, tool }) => {
-            let id = question_id(prefix, &id);
+            let id = question_id(prefix, id);
             let call = Some(slot.call_with(arguments.as_ref()));
             ask(slot, Question { id, text, call, tool, budget: None }, arguments, loop_id, out);
         }
         ToolVerdict::OverBudget { refusal, arguments } => {
             if pauses {
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
-                let id = budget_question_id(prefix, &id);
+                let id = budget_question_id(prefix, id);
                 let call = Some(slot.call_with(arguments.as_ref()));
                 let question = Question { id, text, call, tool: None, budget: Some(refusal.clone()) };
                 ask(slot, question, arguments, loop_id, out);

@@ -16,10 +16,10 @@ const MAX_TIME: Duration = Duration::from_secs(2);
 /// The number of passes that must find nothing while other processes start or end.
 const EMPTY_PASSES: usize = 4;
 
-/// The number of looks at the newest processes after a pass.
+/// The number of times that the newest processes are checked after a pass.
 const LOOKS: usize = 16;
 
-/// The numbers below and above that of the newest process to look at.
+/// The numbers below and above that of the newest process that are checked.
 const BELOW: i32 = 6;
 const ABOVE: i32 = 2;
 

@@ -141,7 +141,7 @@ impl<'a> Hunt<'a> {
     }
 
     fn look(&mut self, pid: i32) -> Look {
-        match self.look_at(&format!("/proc/{pid}/environ")) {
+        match self.look_at(format!("/proc/{pid}/environ")) {
             Look::Gone => {}
             Look::Other if self.environ.is_empty() && has_ended(pid) => {}
             look => return look,

@@ -18,8 +18,9 @@ pub const MAX_WAIT: Duration = Duration::from_secs(60 * 60);
 
 /// A bound on the number of commands that run at once. Clones share it.
 ///
-/// Commands beyond the bound wait in the order of their calls. All tools of a process share one bound by default, and so
-/// do the git commands of [`BranchWorkspaces`](crate::BranchWorkspaces); [`BashTool::with_slots`](super::BashTool::with_slots) sets another one.
+/// Commands beyond the bound wait in the order of their calls. All tools of a process share one bound by default;
+/// [`BashTool::with_slots`](super::BashTool::with_slots) sets another one. The git commands of
+/// [`BranchWorkspaces`](crate::BranchWorkspaces) have a bound of their own, an eighth of it.
 #[derive(Debug, Clone)]
 pub struct CommandSlots {
     free: Arc<Semaphore>,
@@ -35,11 +36,13 @@ impl CommandSlots {
     /// Returns the bound that all tools of this process share by default.
     #[must_use]
     pub fn of_process() -> Self {
-        static SHARED: LazyLock<CommandSlots> = LazyLock::new(|| {
-            let files = max_files().unwrap_or(usize::MAX);
-            CommandSlots::new((files / FILES_PER_COMMAND).min(MAX_COMMANDS))
-        });
+        static SHARED: LazyLock<CommandSlots> = LazyLock::new(|| CommandSlots::new(default_commands()));
         SHARED.clone()
+    }
+
+    /// Returns a bound for the git commands of this process.
+    pub(crate) fn of_git() -> Self {
+        Self::new(default_commands() / 8)
     }
 
     /// Waits for a free slot, which is free again when the result is dropped. Dropping the future leaves the queue.
@@ -47,6 +50,10 @@ impl CommandSlots {
         // The semaphore is never closed, so there is always a permit.
         Arc::clone(&self.free).acquire_owned().await.ok()
     }
+}
+
+fn default_commands() -> usize {
+    (max_files().unwrap_or(usize::MAX) / FILES_PER_COMMAND).min(MAX_COMMANDS)
 }
 
 /// Returns the number of files that this process may open.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::PathError;
 
@@ -51,6 +52,28 @@ pub enum BranchWorkspaceError {
         command: String,
         /// The error output of git.
         message: String,
+    },
+    /// A git command exceeded its time limit and was ended.
+    #[error("git {command} took longer than {} seconds", .limit.as_secs())]
+    GitTimedOut {
+        /// The git command that was ended.
+        command: String,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// A file that git reads is a pipe, a socket or a device. Git would wait for it.
+    #[error("{} is neither a file nor a folder, and git would wait for it; remove it, or use copies_of", .path.display())]
+    SpecialFile {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// A file with settings of the repository is larger than allowed.
+    #[error("{} holds more than {limit} bytes; shorten it, or use copies_of", .path.display())]
+    LargeSettings {
+        /// The path of the file.
+        path: PathBuf,
+        /// The maximum number of bytes.
+        limit: u64,
     },
     /// The repository of the origin is stored in a place or a form that is not used.
     #[error("the repository of {} is not used: {reason}; use copies_of", .path.display())]

@@ -6,6 +6,7 @@
 //! The remaining commands, which resolve names and read settings, run no programs and cannot find any.
 
 mod administration;
+mod files;
 mod own_folder;
 mod repository;
 mod run;
@@ -52,7 +53,13 @@ impl Worktree {
         start: &WorktreeStart,
         folder: TempDir,
     ) -> Result<Self, BranchWorkspaceError> {
+        let place = origin.to_path_buf();
+        super::blocking(move || files::check_repository(&place)).await?;
         let repository = Repository::of(origin).await?;
+        if *start == WorktreeStart::WorkingTree {
+            let top = repository.top.clone();
+            super::blocking(move || files::check_tree(&top)).await?;
+        }
         let own = OwnFolder::new(folder.path(), &repository)?;
         let commit = match start {
             WorktreeStart::Head => repository.commit("HEAD").await?,

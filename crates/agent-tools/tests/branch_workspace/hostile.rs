@@ -344,3 +344,106 @@ async fn harmless_settings_of_the_repository_remain() {
         std::process::Command::new("git").args(["status", "--porcelain"]).current_dir(branch.root()).output();
     assert_eq!(out.unwrap().stdout, b"");
 }
+
+fn fifo(path: &Path) {
+    if path.is_file() {
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+async fn open(root: &Path, start: WorktreeStart) -> Result<(), BranchWorkspaceError> {
+    let workspaces = BranchWorkspaces::worktrees_of(root).unwrap().starting_at(start);
+    let result = tokio::time::timeout(std::time::Duration::from_secs(8), workspaces.open()).await;
+    result.expect("git waits for the file").map(drop)
+}
+
+#[tokio::test]
+async fn pipes_in_the_place_of_files_of_git_are_refused() {
+    for path in [
+        "HEAD",
+        "config",
+        "config.worktree",
+        "commondir",
+        "packed-refs",
+        "shallow",
+        "refs/heads/main",
+        "info/exclude",
+        "info/grafts",
+        "objects/info/alternates",
+        "objects/pack/pack-0.idx",
+    ] {
+        let project = Project::committed(&[("a.txt", "a")]);
+        fifo(&project.root().join(".git").join(path));
+        let error = open(project.root(), WorktreeStart::Head).await.unwrap_err();
+        assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{path}: {error}");
+    }
+    let project = Project::committed(&[("a.txt", "a")]);
+    fs::remove_file(project.root().join(".git/config")).unwrap();
+    symlink("/dev/zero", project.root().join(".git/config")).unwrap();
+    let error = open(project.root(), WorktreeStart::Head).await.unwrap_err();
+    assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{error}");
+    // Without `.git`, git looks whether the folder itself is a git folder.
+    let project = Project::new(&[("a.txt", "a")]);
+    fifo(&project.root().join("HEAD"));
+    let error = open(project.root(), WorktreeStart::Head).await.unwrap_err();
+    assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{error}");
+    fifo(&project.root().join(".git"));
+    let error = open(project.root(), WorktreeStart::Head).await.unwrap_err();
+    assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn pipes_that_git_reads_in_a_working_tree_are_refused() {
+    for path in [".gitattributes", "sub/.gitattributes", ".gitignore", "sub/deep/.gitignore", ".gitmodules"] {
+        let project = Project::committed(&[("a.txt", "a")]);
+        fifo(&project.root().join(path));
+        let error = open(project.root(), WorktreeStart::WorkingTree).await.unwrap_err();
+        assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{path}: {error}");
+        open(project.root(), WorktreeStart::Head).await.unwrap();
+    }
+    let project = Project::committed(&[("a.txt", "a")]);
+    project.git(&["init", "--quiet", "inner"]);
+    fifo(&project.root().join("inner/.git/HEAD"));
+    let error = open(project.root(), WorktreeStart::WorkingTree).await.unwrap_err();
+    assert!(matches!(error, BranchWorkspaceError::SpecialFile { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn settings_of_a_repository_have_a_maximum_size() {
+    for path in ["HEAD", "config"] {
+        let project = Project::committed(&[("a.txt", "a")]);
+        let file = fs::OpenOptions::new().append(true).open(project.root().join(".git").join(path)).unwrap();
+        file.set_len(70 << 20).unwrap();
+        let error = open(project.root(), WorktreeStart::Head).await.unwrap_err();
+        assert!(matches!(error, BranchWorkspaceError::LargeSettings { .. }), "{path}: {error}");
+    }
+}
+
+/// Git reads included settings as well. It is ended, and commands of `bash` run meanwhile.
+#[tokio::test]
+async fn git_that_waits_is_ended_and_holds_no_slot_of_bash() {
+    let project = Project::committed(&[("a.txt", "a")]);
+    fifo(&project.root().join(".git/hooks/more"));
+    project.write(".git/config", "[core]\n\tbare = false\n[include]\n\tpath = hooks/more\n");
+    let workspaces = BranchWorkspaces::worktrees_of(project.root()).unwrap();
+    let openings = (0..64).map(|_| {
+        tokio::spawn({
+            let workspaces = workspaces.clone();
+            async move { workspaces.open().await.map(drop) }
+        })
+    });
+    let openings: Vec<_> = openings.collect();
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    let tool = agent_tools::BashTool::default();
+    let context =
+        agent_core::ToolContext::detached("bash", std::sync::Arc::new(agent_core::SystemEnvironment));
+    let running = agent_core::AgentTool::execute(&tool, serde_json::json!({"command": "echo hi"}), context);
+    let shown = tokio::time::timeout(std::time::Duration::from_secs(8), running).await.unwrap().unwrap();
+    assert_eq!(shown.to_text(), "Exit code: 0\nhi\n");
+    let mut openings = openings.into_iter();
+    let error = openings.next().unwrap().await.unwrap().unwrap_err();
+    assert!(matches!(error, BranchWorkspaceError::GitTimedOut { .. }), "{error}");
+    openings.for_each(|one| one.abort());
+}

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt;
@@ -12,8 +13,18 @@ use crate::bash::CommandSlots;
 use crate::environment;
 use crate::sandbox::{Input, Launch};
 
-/// The maximum duration of one git command. The checkout of a large repository takes longest.
-const GIT_TIMEOUT: Duration = Duration::from_secs(300);
+/// The maximum duration of a git command that reads or writes the files of a tree.
+const TREE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The maximum duration of every other git command.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The commands that read or write the files of a tree.
+const OF_TREE: [&str; 3] = ["add", "read-tree", "write-tree"];
+
+/// The number of git commands that run at once. They do not use the slots of `bash`, so a repository on which git waits
+/// does not keep commands from running.
+static SLOTS: LazyLock<CommandSlots> = LazyLock::new(CommandSlots::of_git);
 
 /// The maximum size of the output of git, and of its error output. The list of a repository's files is the longest.
 const GIT_OUTPUT: u64 = 64 << 20;
@@ -64,14 +75,15 @@ pub(super) async fn git<S: AsRef<OsStr>>(
         variables,
         input: Input::Empty,
     };
-    let _slot = CommandSlots::of_process().take().await;
+    let command = parts.first().map(|p| p.as_ref().display().to_string()).unwrap_or_default();
+    let limit = if OF_TREE.contains(&command.as_str()) { TREE_TIMEOUT } else { TIMEOUT };
+    let _slot = SLOTS.take().await;
     let mut child = launch.spawn().map_err(|source| BranchWorkspaceError::NoGit { source })?;
     let (stdout, stderr) = (child.stdout().take(), child.stderr().take());
     let said = async { tokio::join!(read(stdout), read(stderr), child.wait()) };
-    let command = parts.first().map(|p| p.as_ref().display().to_string()).unwrap_or_default();
     let failed = |message: String| BranchWorkspaceError::Git { command: command.clone(), message };
-    let Ok((out, error, status)) = tokio::time::timeout(GIT_TIMEOUT, said).await else {
-        return Err(failed(format!("it took longer than {} seconds", GIT_TIMEOUT.as_secs())));
+    let Ok((out, error, status)) = tokio::time::timeout(limit, said).await else {
+        return Err(BranchWorkspaceError::GitTimedOut { command, limit });
     };
     match status {
         Ok(status) if status.success() => Ok(out.trim_end_matches('\n').to_owned()),

@@ -406,8 +406,14 @@ fn texts_that_are_bombs_are_errors() {
 /// An alias repeats the values of its anchor.
 #[test]
 fn descriptions_that_grow_by_aliases_have_an_end() {
+    let started = std::thread::spawn(read_descriptions_that_grow);
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(started.join()));
+    receiver.recv_timeout(PATIENCE).expect("it takes too long").unwrap();
+}
+
+fn read_descriptions_that_grow() {
     let read = |text: &str| OpenApiAdapter::from_str(text, OpenApiConfig::new(), OperationFilter::All);
-    let begun = std::time::Instant::now();
     let lists = |items: usize, aliases: usize| {
         format!("openapi: 3.1.0\na: &a\n{}b:\n{}", "- 1\n".repeat(items), "- *a\n".repeat(aliases))
     };
@@ -432,7 +438,6 @@ fn descriptions_that_grow_by_aliases_have_an_end() {
         let yaml = format!("openapi: 3.1.0\nx: [{}]\n", part.repeat(2_000_000));
         assert!(matches!(read(&yaml), Err(OpenApiError::TooManyValues { .. })));
     }
-    assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     // A description of usual size may use aliases.
     let usual = format!("{}paths: {{}}\nservers: [{{url: 'https://a.example.com'}}]\n", lists(100, 100));
     read(&usual).unwrap();

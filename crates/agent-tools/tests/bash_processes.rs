@@ -1,5 +1,6 @@
 //! Which processes are left when a call of `bash` is over: none.
 #![cfg(target_os = "linux")]
+#![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
 
 mod support;
 

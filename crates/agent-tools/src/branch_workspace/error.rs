@@ -58,7 +58,7 @@ pub enum BranchWorkspaceError {
     GitTimedOut {
         /// The git command that was ended.
         command: String,
-        /// The time limit.
+        /// The time after which it was ended.
         limit: Duration,
     },
     /// A file that git reads is a pipe, a socket or a device. Git would wait for it.

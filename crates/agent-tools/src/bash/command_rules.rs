@@ -123,8 +123,9 @@ impl DenyPattern {
             }
             Rule::Operand { program: wanted, prefix, except } => {
                 is_program(first, wanted)
-                    && rest.iter().any(|word| {
-                        word.starts_with(prefix) && !except.iter().any(|harmless| is_harmless(word, harmless))
+                    && rest.iter().map(|word| plain_value(word)).any(|word| {
+                        word.starts_with(prefix)
+                            && !except.iter().any(|harmless| is_harmless(&word, harmless))
                     })
             }
             Rule::Compact(_) | Rule::Disaster(_) => false,
@@ -195,8 +196,16 @@ fn has_operands(given: &[String], wanted: &[String]) -> bool {
     })
 }
 
+/// The same for the value of `name=value`.
+fn plain_value(word: &str) -> String {
+    match word.split_once('=') {
+        Some((name, value)) => format!("{name}={}", plain_path(value)),
+        None => word.to_owned(),
+    }
+}
+
 /// Removes `//`, `.` and `..` from a word that is an absolute path. Returns other words unchanged.
-fn plain_path(word: &str) -> String {
+pub(super) fn plain_path(word: &str) -> String {
     if !word.starts_with('/') {
         return word.to_owned();
     }

@@ -1,6 +1,7 @@
 //! The default deny patterns.
 
-use crate::bash::shell_words::{program, unquoted_compact};
+use super::plain_path;
+use crate::bash::shell_words::{commands_of_find, program, unquoted_compact};
 
 /// Commands that are refused with these options and operands.
 pub(super) const COMMANDS: [&str; 18] = [
@@ -45,10 +46,12 @@ pub(super) enum Disaster {
     ForkBomb,
     /// A signal to all processes.
     KillAll,
+    /// A disk that `diskutil` erases. It ignores the case of its verbs.
+    EraseDisk,
 }
 
 /// All classes.
-pub(super) const ALL: [Disaster; 17] = [
+pub(super) const ALL: [Disaster; 18] = [
     Disaster::Remove,
     Disaster::Change("chmod"),
     Disaster::Change("chown"),
@@ -66,10 +69,11 @@ pub(super) const ALL: [Disaster; 17] = [
     Disaster::RedirectToDisk,
     Disaster::ForkBomb,
     Disaster::KillAll,
+    Disaster::EraseDisk,
 ];
 
 /// Folders directly below `/` that belong to the system or contain the homes of users.
-const SYSTEM: [&str; 20] = [
+const SYSTEM: [&str; 21] = [
     "bin",
     "boot",
     "dev",
@@ -81,6 +85,7 @@ const SYSTEM: [&str; 20] = [
     "opt",
     "proc",
     "root",
+    "run",
     "sbin",
     "srv",
     "sys",
@@ -99,6 +104,9 @@ const HOMES: [&str; 2] = ["home", "Users"];
 const DISKS: [&str; 12] =
     ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "dm-", "loop"];
 
+/// The verbs of `diskutil` that erase a disk.
+const ERASES: [&str; 4] = ["eraseDisk", "zeroDisk", "randomDisk", "secureErase"];
+
 impl Disaster {
     /// Returns the text of the pattern, which the model sees.
     pub(super) fn text(self) -> &'static str {
@@ -114,6 +122,7 @@ impl Disaster {
             Self::RedirectToDisk => "> /dev/sda",
             Self::ForkBomb => ":(){ :|:& };:",
             Self::KillAll => "kill -1",
+            Self::EraseDisk => "diskutil eraseDisk",
         }
     }
 
@@ -136,16 +145,16 @@ impl Disaster {
             }
             Self::Change(name) => named(name) && is_recursive(rest) && operands().any(Place::is_wide),
             Self::Move => {
-                let count = operands().count();
-                named("mv") && operands().take(count.saturating_sub(1)).any(Place::is_wide)
+                named("mv") && moved(rest).into_iter().map(|word| Place::of(word)).any(Place::is_wide)
             }
             Self::FindAndDelete => {
-                let deletes = rest.iter().any(|word| word == "-delete")
-                    || rest.windows(2).any(
-                        |two| matches!(two, [exec, rm] if exec.starts_with("-exec") && program(rm) == "rm"),
-                    );
+                let deletes = || {
+                    let mut inner = commands_of_find(words).into_iter();
+                    rest.iter().any(|word| word == "-delete")
+                        || inner.any(|words| words.first().is_some_and(|first| program(first) == "rm"))
+                };
                 let starts = rest.iter().take_while(|word| !word.starts_with('-') || word.len() == 2);
-                named("find") && deletes && starts.map(|word| Place::of(word)).any(Place::is_wide)
+                named("find") && starts.map(|word| Place::of(word)).any(Place::is_wide) && deletes()
             }
             Self::Synchronize => {
                 let deletes = rest.iter().any(|word| word.starts_with("--del"));
@@ -160,6 +169,10 @@ impl Disaster {
                 named(name) && targets.into_iter().any(|word| is_disk(word))
             }
             Self::KillAll => named("kill") && matches!(rest, [.., _, last] if last == "-1"),
+            Self::EraseDisk => {
+                let erases = |word: &String| ERASES.iter().any(|verb| word.eq_ignore_ascii_case(verb));
+                named("diskutil") && rest.first().is_some_and(erases)
+            }
             Self::RedirectToDisk | Self::ForkBomb => false,
         }
     }
@@ -177,7 +190,7 @@ enum Place {
 
 impl Place {
     fn of(word: &str) -> Self {
-        let (word, is_here) = (with_home(word), word.starts_with(['$']));
+        let (word, is_here) = (with_home(word), word.starts_with('$') || word.starts_with("~+"));
         let mut parts: Vec<&str> = Vec::new();
         for part in word.split('/') {
             match part {
@@ -197,11 +210,14 @@ impl Place {
                 [] => Self::Wide,
                 [one] if SYSTEM.contains(one) => Self::Wide,
                 [above, _] if HOMES.contains(above) => Self::Wide,
+                // Users own what they install there, but no one removes it as a whole.
+                ["usr", "local"] => Self::Here,
+                ["usr", _] => Self::Wide,
                 _ => Self::Other,
             };
         }
         match parts.as_slice() {
-            ["~"] => Self::Wide,
+            [home, rest @ ..] if is_home(home) && rest.iter().all(|part| *part == "..") => Self::Wide,
             parts if (is_all || is_here) && parts.iter().all(|part| *part == "..") => Self::Here,
             _ => Self::Other,
         }
@@ -212,9 +228,46 @@ impl Place {
     }
 }
 
+/// Returns whether a part of a path stands for a home folder: `~` or `~name`.
+fn is_home(part: &str) -> bool {
+    part.strip_prefix('~')
+        .is_some_and(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.')))
+}
+
+/// Returns the operands of `mv` that are moved: all but the target.
+fn moved(words: &[String]) -> Vec<&String> {
+    let mut operands = Vec::new();
+    let (mut has_target, mut is_target) = (false, false);
+    for word in words {
+        if std::mem::take(&mut is_target) {
+            continue;
+        }
+        match word.strip_prefix("--") {
+            Some(long) => {
+                let (name, value) =
+                    long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value)));
+                if !name.is_empty() && "target-directory".starts_with(name) {
+                    (has_target, is_target) = (true, value.is_none());
+                }
+            }
+            None if word.starts_with('-') => {
+                // The value of `-t` is the rest of the word or the next word.
+                if let Some((_, value)) = word.split_once('t').filter(|(before, _)| !before.contains('S')) {
+                    (has_target, is_target) = (true, value.is_empty());
+                }
+            }
+            None => operands.push(word),
+        }
+    }
+    if !has_target {
+        operands.pop();
+    }
+    operands
+}
+
 /// Replaces a variable at the beginning of a word by what it stands for.
 fn with_home(word: &str) -> String {
-    for (variable, place) in [("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")] {
+    for (variable, place) in [("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", "."), ("~+", ".")] {
         if let Some(rest) = word.strip_prefix(variable)
             && (rest.is_empty() || rest.starts_with('/'))
         {
@@ -232,8 +285,8 @@ fn is_recursive(words: &[String]) -> bool {
 }
 
 fn is_disk(word: &str) -> bool {
-    let name = word.strip_prefix("/dev/");
-    name.is_some_and(|name| DISKS.iter().any(|disk| name.starts_with(disk)))
+    let path = plain_path(word);
+    path.strip_prefix("/dev/").is_some_and(|name| DISKS.iter().any(|disk| name.starts_with(disk)))
 }
 
 /// Returns whether a word is a redirection to a disk. The target is in the same word or in the next one.
@@ -250,13 +303,28 @@ fn redirects_to_disk(words: &[String]) -> bool {
     })
 }
 
-/// Returns whether the text without blanks contains `name(){name|name&}`.
+/// Returns whether the text without blanks contains a function that runs itself beside itself, such as `name(){name|name&}`.
 fn has_fork_bomb(text: &str) -> bool {
-    text.match_indices("(){").any(|(at, opening)| {
-        let (before, behind) =
-            (text.get(..at).unwrap_or_default(), text.get(at + opening.len()..).unwrap_or_default());
-        let name = before.rsplit([';', '&', '|', '{', '}', '(', ')']).next().unwrap_or_default();
-        let name = name.strip_prefix("function").unwrap_or(name);
-        !name.is_empty() && behind.starts_with(&format!("{name}|{name}&"))
+    let by_parentheses = text.match_indices("(){").filter_map(|(at, opening)| {
+        let (before, behind) = (text.get(..at)?, text.get(at + opening.len()..)?);
+        let name = before.rsplit([';', '&', '|', '{', '}', '(', ')']).next()?;
+        Some((name.strip_prefix("function").unwrap_or(name), behind))
+    });
+    let by_word = text.match_indices("function").filter_map(|(at, opening)| {
+        let (name, behind) = text.get(at + opening.len()..)?.split_once('{')?;
+        Some((name.strip_suffix("()").unwrap_or(name), behind))
+    });
+    by_parentheses.chain(by_word).any(|(name, behind)| !name.is_empty() && runs_twice(name, behind))
+}
+
+/// Returns whether a body begins with a command that runs beside the same command.
+fn runs_twice(name: &str, body: &str) -> bool {
+    let beside =
+        |body: &str| ["|&", "|", "&"].iter().find_map(|sign| body.strip_prefix(sign).map(str::to_owned));
+    let second = body.strip_prefix(name).and_then(beside);
+    second.is_some_and(|second| {
+        second
+            .strip_prefix(name)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['&', '|', ';', '}']))
     })
 }

@@ -184,7 +184,7 @@ fn split(command: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// Marks the text of a quote that goes on after a substitution, so that it is not the beginning of a command.
+/// Marks the text of a quote that continues after a substitution, so that it is not the beginning of a command.
 fn continue_quoted(quote: Option<char>, commands: &mut [Vec<String>]) {
     if let (Some(_), Some(words)) = (quote, commands.last_mut()) {
         words.push(String::new());

@@ -80,7 +80,7 @@ async fn tool(kind: &str, folder: &Folder) -> Option<BashTool> {
 }
 
 /// Counts the commands that run at the same time.
-const COUNT: &str = "echo > running.$$; ls -d running.* | wc -l; sleep 0.2; rm running.$$";
+const COUNT: &str = "echo > running.$$; set -- running.*; echo $#; sleep 0.2; rm running.$$";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_more_commands_run_at_once_than_there_are_slots() {

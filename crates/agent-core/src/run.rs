@@ -75,7 +75,7 @@ pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
 
 use budget::BudgetState;
 use open_calls::OpenCalls;
-pub(crate) use question_id::question_id;
+pub(crate) use question_id::child_prefix;
 pub(crate) use queues::Queues;
 
 /// The complete state of one run of the loop. [`Checkpoint`] writes it for another process.

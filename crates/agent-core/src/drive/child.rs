@@ -28,7 +28,7 @@ use crate::journal::{JournalError, RecordedLoop};
 use crate::message::AgentMessage;
 use crate::run::{
     CallStage, ChildAnswer, ChildEnd, Input, PendingCall, Run, RunSetup, SuspendedChild, ToolOutcome,
-    question_id,
+    child_prefix,
 };
 use crate::tool::{ChildRun, ToolContext, ToolError, ToolResult};
 
@@ -195,7 +195,7 @@ impl ReadyChild {
     ) -> Box<Self> {
         let spawned = Spawned {
             depth: run.setup().depth.saturating_add(1),
-            question_prefix: format!("{}/", question_id(&run.setup().question_prefix, &pending.call.id)),
+            question_prefix: child_prefix(&run.setup().question_prefix, &pending.call.id),
         };
         // The child ends first, so that its end is recorded and delivered within the grace period of its parent.
         let grace = config.policy.grace.saturating_sub(config.policy.grace / 4);

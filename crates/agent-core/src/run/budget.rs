@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::input::BudgetVerdict;
+use super::question_id::{About, question_id};
 use super::{Phase, Refusal, Retry, Run, gate};
 use crate::budget::{BudgetRefusal, BudgetSnapshot, Spending, settled_usage};
 use crate::event::{AgentEvent, Answer, BudgetEvent, BudgetNote, Ended, Question};
@@ -131,7 +132,8 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
         return;
     }
     let prefix = &run.setup.question_prefix;
-    let id = QuestionId::from(format!("{prefix}budget-{}.{}", run.turn.index, run.turn.attempt));
+    let about = About::ModelBudget { turn: run.turn.index, attempt: run.turn.attempt };
+    let id = question_id(prefix, about);
     let text = format!("{refusal}. Raise it and continue?");
     let question = Question { id, text: sentence(&text), call: None, tool: None, budget: Some(refusal) };
     run.emit_question(&question, out);

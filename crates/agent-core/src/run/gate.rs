@@ -1,6 +1,7 @@
 //! The gates of a run: before the loop, for its prompts, and before a turn.
 
 use super::input::{GateVerdict, InputVerdict};
+use super::question_id::{About, question_id};
 use super::{GateAt, Phase, Refusal, Run};
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::{Entry, MessageRef};
@@ -18,10 +19,10 @@ pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEv
         GateVerdict::Ask(text) => {
             let prefix = &run.setup.question_prefix;
             let id = match gate {
-                GateAt::Loop | GateAt::Input => format!("{prefix}loop"),
-                GateAt::Turn => format!("{prefix}turn-{}", run.turn.index),
+                GateAt::Loop | GateAt::Input => question_id(prefix, About::Loop),
+                GateAt::Turn => question_id(prefix, About::Turn(run.turn.index)),
             };
-            let question = Question { id: QuestionId::from(id), text, call: None, tool: None, budget: None };
+            let question = Question { id, text, call: None, tool: None, budget: None };
             run.emit_question(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }

@@ -6,7 +6,7 @@ use super::abort::Cause;
 use super::budget::sentence;
 use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage, execution_end};
-use super::question_id::{budget_question_id, question_id};
+use super::question_id::{About, question_id};
 use super::queues::SteeringPolicy;
 use super::{Phase, Refusal, Run, budget, child};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question};
@@ -74,14 +74,14 @@ pub(super) fn began(
             close(slot, &loop_id, ToolResult { is_error: true, ..*result }, now, out)
         }
         ToolVerdict::Ask(ToolQuestion { text, arguments, tool }) => {
-            let id = question_id(prefix, id);
+            let id = question_id(prefix, About::Call(id));
             let call = Some(slot.call_with(arguments.as_ref()));
             ask(slot, Question { id, text, call, tool, budget: None }, arguments, loop_id, out);
         }
         ToolVerdict::OverBudget { refusal, arguments } => {
             if pauses {
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
-                let id = budget_question_id(prefix, id);
+                let id = question_id(prefix, About::CallBudget(id));
                 let call = Some(slot.call_with(arguments.as_ref()));
                 let question = Question { id, text, call, tool: None, budget: Some(refusal.clone()) };
                 ask(slot, question, arguments, loop_id, out);

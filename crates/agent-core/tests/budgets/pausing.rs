@@ -16,7 +16,7 @@ async fn asking(more: Vec<ScriptedReply>) -> (BasicAgent, Budget, Question) {
     let (agent, _) = agent(std::iter::once(look).chain(more), &budget);
     let agent = agent.with_tool(ScriptedTool::saying("look", "x"));
     let events = run(&agent, "Go.").await;
-    assert!(transcript(&events).ends_with("turn_start over_budget asked(budget-1.0) suspended"));
+    assert!(transcript(&events).ends_with("turn_start over_budget asked(budget-turn-1.0) suspended"));
     let Some(RunEnd::Suspended(mut questions)) = agent.finish().await else { panic!() };
     (agent, budget, questions.remove(0))
 }
@@ -43,7 +43,7 @@ async fn an_answer_that_raises_the_limit_goes_on() {
     let events = within(events.collect()).await;
     assert_eq!(
         transcript(&events),
-        "answered(budget-1.0) raised reserved spent assistant(ok) turn_end agent_end(completed)"
+        "answered(budget-turn-1.0) raised reserved spent assistant(ok) turn_end agent_end(completed)"
     );
     assert_eq!((budget.limits().tokens, budget.spent().tokens), (Some(3_000), 1_360));
 }
@@ -54,7 +54,10 @@ async fn a_raise_that_is_too_small_is_asked_about_again() {
     let (agent, budget, question) = asking(vec![reply(1, 1)]).await;
     let events = agent.answer(question.id, Answer::Raise { by: Spending::of_tokens(10) }).unwrap();
     let events = within(events.collect()).await;
-    assert_eq!(transcript(&events), "answered(budget-1.0) raised over_budget asked(budget-1.0) suspended");
+    assert_eq!(
+        transcript(&events),
+        "answered(budget-turn-1.0) raised over_budget asked(budget-turn-1.0) suspended"
+    );
     assert_eq!(budget.limits().tokens, Some(1_010));
 }
 
@@ -66,7 +69,7 @@ async fn an_answer_that_allows_lets_one_call_pass_and_the_next_is_asked_about() 
     let events = within(agent.answer(question.id, Answer::Allow).unwrap().collect()).await;
     assert!(
         transcript(&events)
-            .ends_with("result(b) turn_end turn_start over_budget asked(budget-2.0) suspended"),
+            .ends_with("result(b) turn_end turn_start over_budget asked(budget-turn-2.0) suspended"),
         "{}",
         transcript(&events)
     );
@@ -79,7 +82,7 @@ async fn an_answer_that_denies_ends_the_run_with_the_limit_as_its_reason() {
     let (agent, _, question) = asking(vec![]).await;
     let events = agent.answer(question.id, Answer::Deny { reason: "enough".into() }).unwrap();
     let events = within(events.collect()).await;
-    assert_eq!(transcript(&events), "answered(budget-1.0) user turn_end agent_end(budget)");
+    assert_eq!(transcript(&events), "answered(budget-turn-1.0) user turn_end agent_end(budget)");
     assert!(refused(&agent).await.starts_with("the budget of 1000 in tokens is used up"));
 }
 
@@ -87,7 +90,7 @@ async fn an_answer_that_denies_ends_the_run_with_the_limit_as_its_reason() {
 async fn a_run_that_asks_can_be_aborted_and_takes_no_answer_that_does_not_fit() {
     let (agent, _, question) = asking(vec![]).await;
     agent.answer(question.id.clone(), Answer::AllowWith(json!({}))).unwrap_err();
-    agent.answer("budget-9.9", Answer::Allow).unwrap_err();
+    agent.answer("budget-turn-9.9", Answer::Allow).unwrap_err();
     agent.prompt("More.").unwrap_err();
     agent.abort();
     within(agent.wait_for_idle()).await;

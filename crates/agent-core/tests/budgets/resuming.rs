@@ -84,7 +84,7 @@ async fn a_run_with_a_budget_does_not_go_on_without_one() {
     run(&first, "Go.").await;
     let bare = elsewhere(vec![reply(1, 1)], &budget()).with_budget(None);
     let agent = bare.restore(first.checkpoint()).unwrap();
-    let events = within(agent.answer("budget-1.0", Answer::Allow).unwrap().collect()).await;
+    let events = within(agent.answer("budget-turn-1.0", Answer::Allow).unwrap().collect()).await;
     assert!(transcript(&events).ends_with("agent_end(error)"), "{}", transcript(&events));
     let error = agent.state().error_message.unwrap();
     assert!(error.contains("set one with with_budget"), "{error}");

@@ -160,11 +160,11 @@ impl ApprovalView {
 
 impl fmt::Display for ApprovalView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        layout::heading(f, "", &self.text)?;
-        layout::heading(f, "\n  tool: ", self.tool.as_str())?;
+        layout::question(f, &self.text)?;
+        layout::fact(f, "tool", self.tool.as_str())?;
         let snapshot = self.snapshot.as_ref();
         if let Some(folder) = snapshot.and_then(|snapshot| snapshot.directory.as_deref()) {
-            layout::heading(f, "\n  directory: ", folder)?;
+            layout::fact(f, "directory", folder)?;
         }
         f.write_str("\n  arguments:")?;
         match &self.arguments {

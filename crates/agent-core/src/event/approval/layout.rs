@@ -10,8 +10,18 @@ use super::printable::{self, printable};
 const WIDTH: usize = 64;
 
 /// Writes a text in one line, and the rest of a long one behind a `+`.
-pub(super) fn heading(f: &mut fmt::Formatter<'_>, start: &str, text: &str) -> fmt::Result {
-    parts(f, start, "\n    + ", &printable(text))
+pub(super) fn question(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    parts(f, "", "\n    + ", &printable(text))
+}
+
+/// Writes a fact of the call with its name, as [`question`] does.
+pub(super) fn fact(f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
+    write!(f, "\n  {name}")?;
+    if printable::needs_escape(text) {
+        parts(f, " (escaped): ", "\n    + ", &printable::escaped_line(text))
+    } else {
+        parts(f, ": ", "\n    + ", text)
+    }
 }
 
 /// Writes an argument with its name.

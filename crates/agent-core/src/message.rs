@@ -35,6 +35,7 @@ pub use usage::{Cost, Usage};
 use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName};
 use crate::model::ApiProtocol;
 pub use crate::model::{CostConfig, CostTier};
+pub use crate::value_depth::has_more_values;
 
 /// The reason for which a model stopped writing its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

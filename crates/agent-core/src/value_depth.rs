@@ -10,8 +10,15 @@ use serde_json::Value;
 /// blocks, extension messages. A deeper value is rejected or omitted where it enters.
 pub const MAX_VALUE_DEPTH: usize = 64;
 
-/// The text that replaces an omitted value.
-pub(crate) const OMITTED: &str = "[omitted: the value is nested deeper than 64 levels]";
+/// Returns the text that replaces an omitted value.
+pub(crate) fn omitted() -> String {
+    format!("[omitted: {}]", too_deep())
+}
+
+/// Returns the error of a value that is nested too deeply.
+pub(crate) fn too_deep() -> String {
+    format!("the value is nested deeper than {MAX_VALUE_DEPTH} levels")
+}
 
 /// The number of bytes that each value is counted with, in addition to its text.
 const VALUE_BYTES: usize = 32;
@@ -20,38 +27,45 @@ const VALUE_BYTES: usize = 32;
 /// much memory as its text.
 pub const MAX_ARGUMENT_VALUES: usize = 250_000;
 
-/// Returns whether a JSON text can hold more than [`MAX_ARGUMENT_VALUES`] values, without parsing it.
-pub(crate) fn has_too_many_values(text: &str) -> bool {
-    // Each value but the last has at least one byte and a separator.
-    text.len() >= 2 * MAX_ARGUMENT_VALUES && starts_of_values(text.as_bytes()) > MAX_ARGUMENT_VALUES
-}
-
-/// Counts the characters outside of strings that can begin a further value.
-fn starts_of_values(mut rest: &[u8]) -> usize {
-    let mut count = 1;
-    loop {
-        let Some(quote) = memchr::memchr(b'"', rest) else { return count + separators(rest) };
+/// Returns whether a JSON text has more than `max` values, without parsing it. Lists, objects and what they contain count,
+/// and the names of members do not; an empty list or object counts as two. Takes time linear in the text, and none if the
+/// text is too short for so many values.
+///
+/// ```
+/// use agent_core::message::has_more_values;
+/// assert!(has_more_values(br#"[1, "a, b", 2]"#, 3));
+/// assert!(!has_more_values(br#"[1, "a, b", 2]"#, 4));
+/// ```
+#[must_use]
+pub fn has_more_values(json: &[u8], max: usize) -> bool {
+    // A value has at least one byte, and so has what precedes it.
+    if json.len() / 2 < max {
+        return false;
+    }
+    // Each value but the first one follows a comma or the beginning of a list or an object.
+    let mut values = 1_usize;
+    let mut rest = json;
+    while let Some(quote) = memchr::memchr(b'"', rest) {
         let (before, string) = rest.split_at(quote);
-        count += separators(before);
-        let mut inside = string.get(1..).unwrap_or_default();
+        values = values.saturating_add(separators(before));
+        if values > max {
+            return true;
+        }
+        rest = string.get(1..).unwrap_or_default();
         loop {
-            match memchr::memchr2(b'"', b'\\', inside) {
-                None => return count,
-                Some(at) => {
-                    let is_end = inside.get(at) == Some(&b'"');
-                    inside = inside.get(at + if is_end { 1 } else { 2 }..).unwrap_or_default();
-                    if is_end {
-                        break;
-                    }
-                }
+            let Some(place) = memchr::memchr2(b'"', b'\\', rest) else { return false };
+            let is_escape = rest.get(place) == Some(&b'\\');
+            rest = rest.get(place + 1 + usize::from(is_escape)..).unwrap_or_default();
+            if !is_escape {
+                break;
             }
         }
-        rest = inside;
     }
+    values.saturating_add(separators(rest)) > max
 }
 
-fn separators(bytes: &[u8]) -> usize {
-    memchr::memchr3_iter(b',', b'[', b'{', bytes).count()
+fn separators(json: &[u8]) -> usize {
+    memchr::memchr3_iter(b',', b'[', b'{', json).count()
 }
 
 /// Returns the approximate size of a value in memory, or `None` if it is nested deeper than [`MAX_VALUE_DEPTH`].
@@ -106,6 +120,6 @@ pub(crate) fn text(value: &Value) -> String {
 /// Replaces a value that is nested too deeply by a note.
 pub(crate) fn limit(value: &mut Value) {
     if is_too_deep(value) {
-        dismantle(std::mem::replace(value, Value::from(OMITTED)));
+        dismantle(std::mem::replace(value, Value::from(omitted())));
     }
 }

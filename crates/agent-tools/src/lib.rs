@@ -31,8 +31,6 @@ pub mod edit_file;
 mod environment;
 pub mod glob;
 mod ignore_rules;
-#[cfg(any(feature = "mcp", feature = "openapi"))]
-mod json_values;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;

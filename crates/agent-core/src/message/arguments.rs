@@ -7,15 +7,10 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
-use crate::value_depth;
+use crate::value_depth::{self, MAX_ARGUMENT_VALUES, has_more_values};
 
 /// The maximum number of bytes of arguments that an error message quotes.
 pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
-
-/// The error of arguments that are nested too deeply.
-const TOO_DEEP: &str = "the value is nested deeper than 64 levels";
-
-const TOO_MANY: &str = "there are more than 250000 values";
 
 /// The arguments of a tool call.
 ///
@@ -68,11 +63,11 @@ impl ToolArguments {
     /// [`MAX_ARGUMENT_VALUES`](crate::MAX_ARGUMENT_VALUES) values.
     pub fn value(&self) -> Result<&Value, String> {
         let parsed = self.inner.value.get_or_init(|| {
-            if value_depth::has_too_many_values(self.json_text()) {
-                return Err(TOO_MANY.into());
+            if has_more_values(self.json_text().as_bytes(), MAX_ARGUMENT_VALUES) {
+                return Err(format!("there are more than {MAX_ARGUMENT_VALUES} values").into());
             }
             let value = serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())?;
-            if value_depth::is_too_deep(&value) { Err(TOO_DEEP.into()) } else { Ok(value) }
+            if value_depth::is_too_deep(&value) { Err(value_depth::too_deep().into()) } else { Ok(value) }
         });
         parsed.as_ref().map_err(ToString::to_string)
     }
@@ -95,7 +90,10 @@ impl From<Value> for ToolArguments {
         if value_depth::is_too_deep(&value) {
             value_depth::dismantle(value);
             return Self {
-                inner: Arc::new(Inner { text: "".into(), value: OnceLock::from(Err(TOO_DEEP.into())) }),
+                inner: Arc::new(Inner {
+                    text: "".into(),
+                    value: OnceLock::from(Err(value_depth::too_deep().into())),
+                }),
             };
         }
         let text = value.to_string().into_boxed_str();

@@ -159,7 +159,7 @@ impl Content {
     /// Replaces an opaque block that is nested too deeply by a note.
     pub(crate) fn limit_depth(&mut self) {
         if self.is_too_deep()
-            && let Self::Opaque(deep) = std::mem::replace(self, Self::text(value_depth::OMITTED))
+            && let Self::Opaque(deep) = std::mem::replace(self, Self::text(value_depth::omitted()))
         {
             value_depth::dismantle(deep.data);
         }

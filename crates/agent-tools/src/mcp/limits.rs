@@ -1,5 +1,6 @@
 //! The limits on what a server sends, and the count of the values of a message.
 
+use agent_core::message::has_more_values;
 use std::fmt;
 use std::io;
 
@@ -10,7 +11,6 @@ use super::{
     MAX_INSTRUCTIONS_BYTES, MAX_LIST_BYTES, MAX_MESSAGE_BYTES, MAX_MESSAGE_VALUES, MAX_RESULT_BLOCKS,
     MAX_TOOL_PAGES, MAX_TOOLS,
 };
-use crate::json_values;
 
 /// A limit on what a server sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl fmt::Display for McpLimit {
 
 /// Returns whether a JSON text has more than [`MAX_MESSAGE_VALUES`] values.
 pub(super) fn has_too_many_values(text: &[u8]) -> bool {
-    json_values::exceed(text, MAX_MESSAGE_VALUES)
+    has_more_values(text, MAX_MESSAGE_VALUES)
 }
 
 /// Returns the size of a value as JSON text, without writing it.

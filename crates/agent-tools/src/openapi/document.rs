@@ -4,12 +4,12 @@
 //! broken part does not affect the others, and uses the types of oas3 for parameters, servers, security schemes and
 //! encodings.
 
+use agent_core::message::has_more_values;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
 use super::error::OpenApiError;
 use super::{MAX_REF_HOPS, MAX_SPEC_BYTES, MAX_SPEC_VALUES};
-use crate::json_values;
 
 /// A parsed description.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Document {
         }
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let root: Value = if text.trim_start().starts_with(['{', '[']) {
-            if json_values::exceed(text.as_bytes(), MAX_SPEC_VALUES) {
+            if has_more_values(text.as_bytes(), MAX_SPEC_VALUES) {
                 return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES });
             }
             serde_json::from_str(text).map_err(|source| OpenApiError::Json { source })?

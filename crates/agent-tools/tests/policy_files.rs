@@ -12,8 +12,8 @@ mod support;
 use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
-    AgentEvent, Answer, BasicAgent, Decision, Effects, Hooks, ModelConfig, RetryConfig, ToolPolicy, ToolRule,
-    Verdict,
+    AgentEvent, Answer, BasicAgent, Decision, Effects, Hooks, ModelConfig, Question, RetryConfig, ToolPolicy,
+    ToolRule, Verdict,
 };
 use serde_json::{Value, json};
 use support::{Folder, folder};
@@ -160,6 +160,25 @@ async fn a_path_that_leads_elsewhere_after_the_decision_is_refused() {
     }
 }
 
+/// Returns an agent that asked about one call of a tool through the link, which leads to another file since then.
+#[cfg(unix)]
+async fn asked_before_the_link_changed(
+    folder: &Folder,
+    (tool, arguments): (&str, Value),
+    link: &std::path::Path,
+    target: &std::path::Path,
+) -> (BasicAgent, Question) {
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(ScriptedProvider::new([ScriptedReply::call("c", tool, arguments), "done".into()]))
+        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask)))
+        .with_tools(folder.workspace.tools());
+    agent.prompt("go").unwrap().collect().await;
+    let question = agent.questions().into_iter().next().unwrap();
+    std::fs::remove_file(link).unwrap();
+    std::os::unix::fs::symlink(target, link).unwrap();
+    (agent, question)
+}
+
 /// An approval of a call applies to the file that the question showed.
 #[cfg(unix)]
 #[tokio::test]
@@ -169,24 +188,11 @@ async fn an_approved_path_that_leads_elsewhere_is_asked_about_again() {
     folder.put("build.rs", "fn main() {}\n");
     let link = folder.path().join("docs/link.md");
     std::os::unix::fs::symlink("a.md", &link).unwrap();
-    let provider = ScriptedProvider::new([
-        ScriptedReply::call(
-            "c",
-            "edit_file",
-            json!({"path": "docs/link.md", "old_text": "()", "new_text": "(x)"}),
-        ),
-        ScriptedReply::text("done"),
-    ]);
-    let agent = BasicAgent::new(ModelConfig::default())
-        .with_provider(provider)
-        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask)))
-        .with_tools(folder.workspace.tools());
-    agent.prompt("go").unwrap().collect().await;
-    let question = agent.questions().into_iter().next().unwrap();
+    let edit = json!({"path": "docs/link.md", "old_text": "()", "new_text": "(x)"});
+    let (agent, question) =
+        asked_before_the_link_changed(&folder, ("edit_file", edit), &link, "../build.rs".as_ref()).await;
     let shown = question.approval().unwrap();
     assert!(shown.to_string().contains("docs/a.md"), "{shown}");
-    std::fs::remove_file(&link).unwrap();
-    std::os::unix::fs::symlink("../build.rs", &link).unwrap();
     agent.answer(question.id, Answer::Allow).unwrap().collect().await;
     assert_eq!(folder.get("build.rs"), b"fn main() {}\n");
     let again = agent.questions().into_iter().next().expect("it asks again").approval().unwrap();
@@ -207,16 +213,9 @@ async fn an_approval_for_a_name_that_is_not_utf8_does_not_apply_to_another() {
     }
     let link = folder.path().join("link");
     std::os::unix::fs::symlink(name(0xfe), &link).unwrap();
-    let provider =
-        ScriptedProvider::new([ScriptedReply::call("c", "write_file", write("link/f")), "done".into()]);
-    let agent = BasicAgent::new(ModelConfig::default())
-        .with_provider(provider)
-        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask)))
-        .with_tools(folder.workspace.tools());
-    agent.prompt("go").unwrap().collect().await;
-    std::fs::remove_file(&link).unwrap();
-    std::os::unix::fs::symlink(name(0xff), &link).unwrap();
-    let question = agent.questions().into_iter().next().unwrap();
+    let (agent, question) =
+        asked_before_the_link_changed(&folder, ("write_file", write("link/f")), &link, name(0xff).as_ref())
+            .await;
     agent.answer(question.id, Answer::Allow).unwrap().collect().await;
     assert!(!agent.questions().is_empty(), "it asks again");
     assert!(!folder.path().join(name(0xff)).join("f").exists());

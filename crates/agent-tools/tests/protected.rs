@@ -98,17 +98,17 @@ async fn no_file_tool_accesses_the_data_of_a_repository() {
 #[tokio::test]
 async fn a_protected_folder_is_not_listed_searched_read_or_written() {
     let folder = folder();
-    folder.put("work/sessions/one.json", SECRET);
-    folder.put("work/other.txt", "PASSWORD is not here");
-    let workspace = folder.workspace.clone().with_protected("work/sessions").unwrap();
+    folder.put("place/sessions/one.json", SECRET);
+    folder.put("place/other.txt", "PASSWORD is not here");
+    let workspace = folder.workspace.clone().with_protected("place/sessions").unwrap();
     let workspace = workspace.with_protected(folder.path().join("later/made")).unwrap();
     let all = ["list_files", "search", "read_file", "write_file", "edit_file"];
     for path in [
-        "work/sessions",
-        "work/sessions/one.json",
-        "work/sessions/new.json",
-        "work/../work/sessions/one.json",
-        "WORK/Sessions/one.json",
+        "place/sessions",
+        "place/sessions/one.json",
+        "place/sessions/new.json",
+        "place/../place/sessions/one.json",
+        "PLACE/Sessions/one.json",
         "later/made",
         "later/made/x",
     ] {
@@ -119,7 +119,7 @@ async fn a_protected_folder_is_not_listed_searched_read_or_written() {
     }
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("work/sessions", folder.path().join("alias")).unwrap();
+        std::os::unix::fs::symlink("place/sessions", folder.path().join("alias")).unwrap();
         all_refused(&workspace, &all, "alias/one.json", "belongs to this program").await;
         all_refused(&workspace, &all, "alias", "belongs to this program").await;
     }
@@ -130,16 +130,16 @@ async fn a_protected_folder_is_not_listed_searched_read_or_written() {
         }
     }
     // Only whole names count.
-    for path in ["work/sessions-old/x", "work/sessionsx", "sessions", "later/made-up"] {
+    for path in ["place/sessions-old/x", "place/sessionsx", "sessions", "later/made-up"] {
         try_tool(&workspace, "write_file", path).await.unwrap();
         try_tool(&workspace, "read_file", path).await.unwrap();
     }
     // The same without a root.
-    let free = Workspace::unconfined().with_protected(folder.path().join("work/sessions")).unwrap();
-    let absolute = folder.path().join("work/sessions/one.json").display().to_string();
+    let free = Workspace::unconfined().with_protected(folder.path().join("place/sessions")).unwrap();
+    let absolute = folder.path().join("place/sessions/one.json").display().to_string();
     all_refused(&free, &all, &absolute, "belongs to this program").await;
-    assert_eq!(folder.get("work/sessions/one.json"), SECRET.as_bytes());
-    assert_eq!(std::fs::read_dir(folder.path().join("work/sessions")).unwrap().count(), 1);
+    assert_eq!(folder.get("place/sessions/one.json"), SECRET.as_bytes());
+    assert_eq!(std::fs::read_dir(folder.path().join("place/sessions")).unwrap().count(), 1);
     assert_eq!(workspace.protected().count(), 2);
 }
 

@@ -152,19 +152,24 @@ async fn an_independent_sub_agent_has_only_its_own_hooks() {
     assert_eq!(*turns.lock().unwrap(), 2, "the turns of the caller");
 }
 
+/// The `bash` of a caller in each way of confining it, and a word of the refusal of `echo`.
+fn confined(workspace: &Workspace) -> [(BashTool, &'static str); 3] {
+    let nowhere = Sandbox::bwrap(SandboxRules::for_workspace(workspace)).with_program("/nonexistent/bwrap");
+    let bash = || BashTool::new(workspace.clone());
+    [
+        (bash().with_sandbox(nowhere), "bwrap"),
+        (bash().deny(DenyPattern::command("echo")), "echo"),
+        (bash().with_confirm(Arc::new(|_| Box::pin(async { false }))), "not"),
+    ]
+}
+
 /// Attack 10: the sandbox, the deny patterns and the confirmation of the caller's `bash` apply to that of the child.
 #[tokio::test]
 async fn the_bash_of_a_sub_agent_is_confined_as_that_of_its_caller() {
     let provider = delegating("bash", json!({"command": "echo out"}));
     let folder = tempfile::tempdir().unwrap();
     let workspace = Workspace::open(folder.path()).unwrap();
-    let nowhere = Sandbox::bwrap(SandboxRules::for_workspace(&workspace)).with_program("/nonexistent/bwrap");
-    let cases = [
-        (BashTool::new(workspace.clone()).with_sandbox(nowhere), "bwrap"),
-        (BashTool::new(workspace.clone()).deny(DenyPattern::command("echo")), "echo"),
-        (BashTool::new(workspace.clone()).with_confirm(Arc::new(|_| Box::pin(async { false }))), "not"),
-    ];
-    for (of_caller, refusal) in cases {
+    for (of_caller, refusal) in confined(&workspace) {
         let child = helper().with_tool(BashTool::new(workspace.clone()));
         let events = run(&agent(&provider).with_tool(of_caller).with_tool(child)).await;
         let text = result_of(&events, "bash");
@@ -190,13 +195,7 @@ async fn the_bash_of_a_grandchild_is_confined_below_a_child_without_one() {
     });
     let folder = tempfile::tempdir().unwrap();
     let workspace = Workspace::open(folder.path()).unwrap();
-    let nowhere = Sandbox::bwrap(SandboxRules::for_workspace(&workspace)).with_program("/nonexistent/bwrap");
-    let cases = [
-        (BashTool::new(workspace.clone()).with_sandbox(nowhere), "bwrap"),
-        (BashTool::new(workspace.clone()).deny(DenyPattern::command("echo")), "echo"),
-        (BashTool::new(workspace.clone()).with_confirm(Arc::new(|_| Box::pin(async { false }))), "not"),
-    ];
-    for (of_caller, refusal) in cases {
+    for (of_caller, refusal) in confined(&workspace) {
         for tools_between in [Vec::new(), workspace.read_only_tools()] {
             let deep = SubAgentTool::new("deep", model("tiny")).with_tool(BashTool::new(workspace.clone()));
             let between = helper().with_tools(tools_between).with_tool(deep);

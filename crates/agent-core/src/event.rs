@@ -47,7 +47,7 @@ pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
 
 use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};
-use crate::message::{ToolArguments, Usage};
+use crate::message::{ToolArguments, ToolResultMessage, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
 use crate::tool::ToolResult;
@@ -245,6 +245,27 @@ pub struct ToolExecutionEnd {
     /// The id of the sub-agent's loop, if the tool started one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child_loop_id: Option<LoopId>,
+}
+
+impl ToolExecutionEnd {
+    /// Creates the end of a call from the message with its result, as if no hook had changed the result.
+    #[must_use]
+    pub fn from_message(loop_id: LoopId, message: &ToolResultMessage) -> Self {
+        let mut result = ToolResult::content(message.content.clone());
+        result.details.clone_from(&message.details);
+        result.is_error = message.is_error;
+        result.child_loop_id.clone_from(&message.child_loop_id);
+        result.deferred.clone_from(&message.deferred);
+        Self {
+            loop_id,
+            tool_call_id: message.tool_call_id.clone(),
+            tool_name: message.tool_name.clone(),
+            result,
+            is_error: message.is_error,
+            duration_ms: message.duration_ms,
+            child_loop_id: message.child_loop_id.clone(),
+        }
+    }
 }
 
 /// A piece of a reply as it arrived.

@@ -61,7 +61,7 @@ use crate::message::{AgentMessage, DeferredCall, Usage};
 use crate::route::LostRoutes;
 
 pub use crate::event::{NewMessages, ReadMessagesError, StoredMessages};
-pub use checkpoint::{RestoreError, RunCheckpoint};
+pub use checkpoint::{KeptItems, RestoreError, RunCheckpoint};
 pub use child::{ChildAnswer, ChildEnd, PendingChild, SuspendedChild};
 pub use form::{Checkpoint, FORM, FormError, ReadError, Recorded};
 pub use input::{

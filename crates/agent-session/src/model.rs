@@ -22,6 +22,7 @@ pub(crate) mod form1;
 mod merge;
 mod origin;
 pub(crate) mod recording;
+pub(crate) mod stored;
 pub(crate) mod texts;
 mod tree;
 

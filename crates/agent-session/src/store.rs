@@ -35,6 +35,7 @@ pub(crate) mod files;
 mod id;
 pub(crate) mod journal;
 mod json;
+pub(crate) mod lines;
 mod query;
 mod record;
 mod salvage;

@@ -168,7 +168,7 @@ async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
     first.finish().await;
     recorder.close().await.unwrap();
     let path = dir.path().join("s-1.json");
-    let mut file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let mut file = serde_json::to_value(&*store.load_session("s-1").unwrap()).unwrap();
     let state = json!({"setup": {"loop": 1}, "light": {"phase": "dreaming"}});
     file["loops"][0]["open_run"] = state.clone();
     std::fs::write(&path, file.to_string()).unwrap();
@@ -179,7 +179,7 @@ async fn a_state_of_another_version_is_kept_and_the_session_loads_without_it() {
         agent(&[Play::Text(3)], ToolExecutionStrategy::Parallel).restore_unrecorded(&loaded).unwrap();
     assert_eq!(second.history(), loaded.history().unwrap());
     store.save_session(&loaded).unwrap();
-    let file: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    let file = serde_json::to_value(&*store.load_session("s-1").unwrap()).unwrap();
     assert_eq!(file["loops"][0]["open_run"], state);
     assert!(second.prompt("go").is_ok());
 }

@@ -3,6 +3,8 @@
 //! Messages and results are already in the log, and the checkpoint refers to them. It costs O(1) per step, plus the
 //! calls of an open reply.
 
+mod difference;
+
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +26,8 @@ use crate::identity::Timestamp;
 use crate::limits::ExecutionTracker;
 use crate::message::Usage;
 use crate::route::LostRoutes;
+
+pub use difference::KeptItems;
 
 /// The state of a run without its setup and its messages. Created by [`Run::checkpoint`], restored by
 /// [`Run::restore`].

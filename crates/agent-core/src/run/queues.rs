@@ -93,6 +93,19 @@ impl Queues {
         Self { steering_mode, follow_up_mode, ..Self::default() }
     }
 
+    /// Returns the number of messages in the longer queue.
+    pub(super) fn len(&self) -> usize {
+        self.steering.len().max(self.follow_up.len())
+    }
+
+    /// Returns the steering queue and the queue of follow-ups, each with that of `other`.
+    pub(super) fn paired<'a>(
+        &'a mut self,
+        other: &'a Self,
+    ) -> [(&'a mut VecDeque<Queued>, &'a VecDeque<Queued>); 2] {
+        [(&mut self.steering, &other.steering), (&mut self.follow_up, &other.follow_up)]
+    }
+
     pub(crate) fn push(&mut self, queued: Queued) {
         if queued.kind.is_steering() { &mut self.steering } else { &mut self.follow_up }.push_back(queued);
     }

@@ -11,14 +11,15 @@ use agent_core::{
     AgentEnd, AgentEvent, AgentMessage, AssistantMessage, CompactionEnded, Entry, LlmMessage, LoopId,
     MessageRef, StopReason, Timestamp, Usage,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{LoopRecord, RecordedEvent, form1};
 pub(crate) use read::read_event;
+pub(super) use read::{blank, read_place};
 
 /// A message's place in its loop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Place {
     Own(usize),
@@ -76,7 +77,7 @@ impl Places {
         self.by_address.remove(&address(message));
     }
 
-    fn write(&self, message: &MessageRef) -> Result<Value, serde_json::Error> {
+    pub(super) fn write(&self, message: &MessageRef) -> Result<Value, serde_json::Error> {
         match self.get(message) {
             Some(place) => Ok(json!(place)),
             None => serde_json::to_value(message),
@@ -249,7 +250,7 @@ pub(crate) struct Begun {
 }
 
 /// Returns the beginning of a reply, before any content arrived, with this time or that of the whole reply.
-fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<AgentMessage> {
+pub(super) fn beginning(message: &AgentMessage, timestamp: Option<Timestamp>) -> Option<AgentMessage> {
     let AgentMessage::Llm(whole) = message else { return None };
     let reply = whole.message.as_assistant()?;
     let mut begun = AssistantMessage::new(reply.provider.clone(), reply.model.clone(), StopReason::Stop);
@@ -269,7 +270,13 @@ fn begun(event: &RecordedEvent, end: &RecordedEvent, places: &Places) -> Option<
         return None;
     };
     let begins = places.get(message).filter(|_| places.get(start).is_none())?;
+    began(start, message).map(|timestamp| Begun { begins, timestamp })
+}
+
+/// Returns the time of the start of a reply if it differs from that of the whole reply; `None` if the start cannot be
+/// restored from the whole.
+pub(super) fn began(start: &MessageRef, whole: &MessageRef) -> Option<Option<Timestamp>> {
     let time = |message: &AgentMessage| message.as_llm()?.as_assistant().map(|reply| reply.timestamp);
-    let timestamp = time(start).filter(|at| Some(*at) != time(message));
-    (beginning(message, timestamp).as_ref() == Some(&**start)).then_some(Begun { begins, timestamp })
+    let timestamp = time(start).filter(|at| Some(*at) != time(whole));
+    (beginning(whole, timestamp).as_ref() == Some(&**start)).then_some(timestamp)
 }

@@ -48,6 +48,93 @@ impl Extra {
         }
     }
 
+    /// Returns the parts of an event of a loop, by its position. In form 1, the event is a member of an object with its
+    /// number; unknown members of that object become members of the event.
+    pub(crate) fn of_event(&self, at: usize) -> Option<Self> {
+        let Self::Fields(fields) = self.item("events", at)? else { return None };
+        let mut parts = Vec::new();
+        for (key, extra) in fields {
+            match extra {
+                Self::Fields(inner) if key == "event" => parts.extend(inner.iter().cloned()),
+                other => parts.push((key.clone(), other.clone())),
+            }
+        }
+        Some(Self::Fields(parts))
+    }
+
+    /// Returns the parts of an item of a loop's list, by its position.
+    pub(crate) fn item(&self, list: &str, at: usize) -> Option<&Self> {
+        match self.field(list)? {
+            Self::Items(items) => items.get(&at),
+            _ => None,
+        }
+    }
+
+    /// Returns whether a member of an object has parts that are not known.
+    pub(crate) fn has_field(&self, name: &str) -> bool {
+        self.field(name).is_some()
+    }
+
+    /// Adds members of an object.
+    pub(crate) fn add(&mut self, more: Self) {
+        match (&mut *self, more) {
+            (Self::Fields(fields), Self::Fields(more)) => fields.extend(more),
+            (Self::Nothing, more) => *self = more,
+            _ => {}
+        }
+    }
+
+    /// Returns the parts without members that are null: they say that a known member is absent.
+    pub(crate) fn without_nulls(self) -> Self {
+        match self {
+            Self::Fields(fields) => {
+                let fields: Vec<_> =
+                    fields.into_iter().filter(|(_, extra)| *extra != Self::Whole(Value::Null)).collect();
+                if fields.is_empty() { Self::Nothing } else { Self::Fields(fields) }
+            }
+            other => other,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Fields(fields) => fields.iter().find(|(key, _)| key == name).map(|(_, extra)| extra),
+            _ => None,
+        }
+    }
+
+    /// Returns the parts without those of the lists of a loop.
+    pub(crate) fn without_lists(&self) -> Self {
+        match self {
+            Self::Fields(fields) => {
+                let is_list = |key: &str| matches!(key, "messages" | "other_messages" | "events");
+                Self::Fields(fields.iter().filter(|(key, _)| !is_list(key)).cloned().collect())
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Adds the parts of an item of a loop's list.
+    pub(crate) fn put_item(&mut self, list: &str, at: usize, extra: Self) {
+        if extra == Self::Nothing {
+            return;
+        }
+        if !matches!(self, Self::Fields(_)) {
+            *self = Self::Fields(Vec::new());
+        }
+        let Self::Fields(fields) = self else { return };
+        let place = match fields.iter().position(|(key, _)| key == list) {
+            Some(place) => place,
+            None => {
+                fields.push((list.to_owned(), Self::Items(BTreeMap::new())));
+                fields.len() - 1
+            }
+        };
+        if let Some((_, Self::Items(items))) = fields.get_mut(place) {
+            items.insert(at, extra);
+        }
+    }
+
     /// Inserts the parts where `value` has none of its own.
     pub(crate) fn merge_into(&self, value: &mut Value) {
         match (self, value) {

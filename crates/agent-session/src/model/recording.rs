@@ -5,7 +5,7 @@ mod released;
 
 use std::collections::BTreeMap;
 
-use agent_core::run::{Run, RunSetup};
+use agent_core::run::{Run, RunCheckpoint, RunSetup};
 use agent_core::{
     AgentEnd, AgentEvent, AgentStart, ContinuationKind, Ended, LoopId, Message, MessageRef, SessionId,
     SessionOrigin, Timestamp, TurnId,
@@ -15,6 +15,7 @@ pub(crate) use released::Partial;
 use released::Released;
 
 use crate::model::event_messages::Places;
+use crate::model::stored::Counts;
 use crate::model::{
     ChildLoopRef, LoopEvent, LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session, SessionFormation, Turn,
 };
@@ -49,6 +50,14 @@ impl Recording {
 
     pub(crate) fn has_open_loop(&self) -> bool {
         self.session.loops.iter().any(LoopRecord::is_open)
+    }
+
+    /// Adds a stored loop with its links, and returns its position.
+    pub(crate) fn restore(&mut self, record: LoopRecord) -> usize {
+        let at = self.session.loops.len();
+        self.by_id.entry(record.loop_id.clone()).or_insert(at);
+        self.session.loops.push(record);
+        at
     }
 
     /// Adds a loop unless it exists, and returns its position.
@@ -158,30 +167,47 @@ impl Recording {
         }
     }
 
-    /// Stores the state of a loop's run.
-    pub(crate) fn stand(&mut self, at: usize, run: &Run) {
-        let Some(record) = self.session.loops.get_mut(at) else { return };
+    /// Stores the state of a loop's run, and returns the state before.
+    pub(crate) fn stand(&mut self, at: usize, run: &Run) -> Option<RunCheckpoint> {
+        let record = self.session.loops.get_mut(at)?;
         if run.ended().is_some() {
             record.open_run = None;
-            return;
+            return None;
         }
         match &mut record.open_run {
-            Some(OpenRun::Known { light, .. }) => **light = run.checkpoint(),
+            Some(OpenRun::Known { light, .. }) => Some(std::mem::replace(&mut **light, run.checkpoint())),
             other => {
                 let (setup, light) = (Box::new(run.setup().clone()), Box::new(run.checkpoint()));
                 *other = Some(OpenRun::Known { setup, light });
+                None
             }
         }
+    }
+
+    /// Returns the numbers of a loop's messages and events, with those that were released.
+    pub(crate) fn counts(&self, at: usize) -> Counts {
+        let record = self.record(at);
+        let Counts(own, other, _) = record.map(Counts::of).unwrap_or_default();
+        Counts(own, other, self.event_count(at))
     }
 
     fn touch(&mut self, now: Timestamp) {
         self.session.last_active_at = self.session.last_active_at.max(now);
     }
 
-    /// Returns the session, a loop, and the places of the loop's messages.
-    pub(crate) fn view(&mut self, at: usize) -> Option<(&Session, &LoopRecord, &Places)> {
+    /// Returns the session, a loop, the places of the loop's messages, and the number of its events that were released.
+    pub(crate) fn view(&mut self, at: usize) -> Option<(&Session, &LoopRecord, &Places, usize)> {
         self.fill_places(at);
-        Some((&self.session, self.session.loops.get(at)?, self.places.get(&at)?))
+        Some((&self.session, self.session.loops.get(at)?, self.places.get(&at)?, self.released_events(at)))
+    }
+
+    /// Returns the number of a loop's events, with those that were released.
+    pub(crate) fn event_count(&self, at: usize) -> usize {
+        self.released_events(at) + self.record(at).map_or(0, |record| record.events.len())
+    }
+
+    fn released_events(&self, at: usize) -> usize {
+        self.released.get(&at).map_or(0, |released| released.events)
     }
 
     /// Frees the index that is needed only while the loop runs.
@@ -208,7 +234,8 @@ impl Recording {
             {
                 parent.clone_from(&start.parent_loop_id);
             }
-            let time = apply(record, places, event);
+            share_messages(record, places, event);
+            let time = apply_event(record, places, event);
             // The run has released messages that the recording has.
             if let AgentEvent::AgentEnd(end) = &mut **event
                 && end.messages.all().is_none()
@@ -278,7 +305,44 @@ pub(crate) fn session_of_loop(
     session
 }
 
-fn apply(record: &mut LoopRecord, places: &mut Places, event: &AgentEvent) -> Option<Timestamp> {
+/// Replaces messages of an event by equal messages of the loop. After a restart, the run and the recording were read
+/// separately and do not share the earlier messages of a turn and of a loop.
+fn share_messages(record: &LoopRecord, places: &Places, event: &mut AgentEvent) {
+    let share = |message: &mut MessageRef, at: Option<usize>| {
+        if places.get(message).is_none()
+            && let Some(own) = at.and_then(|at| record.messages.get(at))
+            && **own == **message
+        {
+            *message = own.clone();
+        }
+    };
+    match event {
+        AgentEvent::TurnEnd { message, tool_results, .. } => {
+            let Some(turn) = record.turns.last() else { return };
+            if let Some(message) = message {
+                share(message, turn.output_message);
+            }
+            for (at, result) in tool_results.iter_mut().enumerate() {
+                share(result, turn.tool_results.get(at).copied());
+            }
+        }
+        AgentEvent::AgentEnd(end) => {
+            let is_shared = |messages: &[MessageRef]| messages.iter().all(|m| places.get(m).is_some());
+            let same = end.messages.all().is_some_and(|all| !is_shared(all) && all == record.messages);
+            if same {
+                end.messages = record.messages.clone().into();
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Updates a loop by an event, and returns the time of the event. The event itself is not added.
+pub(crate) fn apply_event(
+    record: &mut LoopRecord,
+    places: &mut Places,
+    event: &AgentEvent,
+) -> Option<Timestamp> {
     if record.status != LoopStatus::Running && record.ended.is_none() {
         // It was announced, waited, or was marked as interrupted; now it continues.
         record.status = LoopStatus::Running;

@@ -7,6 +7,7 @@ use agent_core::{AgentEvent, Entry, History, LoopId, SessionId};
 use super::recent_histories::RecentHistories;
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_setup, session_of_loop};
+use crate::model::stored::Content;
 use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
 use crate::store::journal::{Line, LineWriter};
 use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
@@ -62,41 +63,45 @@ impl SessionJournal {
         };
         let has_setup =
             matches!(recording.record(at).and_then(|r| r.open_run.as_ref()), Some(OpenRun::Known { .. }));
-        let (own, other) =
-            recording.record(at).map_or((0, 0), |r| (r.messages.len(), r.other_messages.len()));
-        let said = recording.record(at).map_or(0, |r| r.events.len());
+        let after = recording.counts(at);
         for event in entry.events.iter().filter(|e| !e.is_live()) {
             recording.take(at, RecordedEvent::Known(Box::new(event.clone())));
         }
-        recording.stand(at, entry.run);
+        let earlier = recording.stand(at, entry.run);
         let number = recording.session.journal_records.saturating_add(1);
+        let to = recording.counts(at);
         let mut job = None;
-        if let Some((session, record, places)) = recording.view(at) {
-            let light = match &record.open_run {
+        if let Some((session, record, places, released)) = recording.view(at) {
+            let state = match &record.open_run {
                 Some(OpenRun::Known { light, .. }) => Some(&**light),
                 _ => None,
             };
+            let mut difference = None;
+            let mut kept = Vec::new();
+            if let (Some(state), Some(earlier)) = (state, earlier)
+                && state.is_long()
+            {
+                kept = difference.insert(state.clone()).take_difference(&earlier);
+            }
+            let encode = |source| SessionError::Encode { what: "a record of the journal", source };
             let line = Line {
-                number,
+                n: number,
                 at: entry.now,
-                loop_id: &setup.loop_id,
+                content: Content::between(record, places, released, after, to).map_err(encode)?,
                 setup: (known_at.is_none() || !has_setup).then_some(setup),
                 base: record.base.as_ref().filter(|_| known_at.is_none()),
-                inputs: entry.inputs,
-                own: record.messages.get(own..).unwrap_or_default(),
-                other: record.other_messages.get(other..).unwrap_or_default(),
-                events: record.events.get(said..).unwrap_or_default(),
-                light,
+                state: difference.as_ref().or(state),
+                kept: kept.into(),
             };
-            let line = self.lines.write(&line, places)?;
+            let line = self.lines.write(&line)?;
             job = self.writer.append(&SessionRecord {
                 number,
                 line,
                 durability,
                 session,
                 position: Some(at),
-                own_before: own,
-                other_before: other,
+                own_before: after.0,
+                other_before: after.1,
             })?;
         }
         recording.session.journal_records = number;
@@ -163,9 +168,7 @@ impl SessionJournal {
 
     /// Writes the whole session, which replaces the records.
     pub(super) async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.writer.save(session).await?;
-        self.lines = LineWriter::default();
-        Ok(())
+        self.writer.save(session).await
     }
 
     /// Writes the whole session from a destructor, where nothing can be awaited.

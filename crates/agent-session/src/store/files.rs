@@ -12,8 +12,8 @@ use crate::error::SessionError;
 /// A counter for the names of temporary files.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// Reads a file of at most `limit` bytes; `None` when it does not exist.
-pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionError> {
+/// Opens a file of at most `limit` bytes, and returns its size; `None` when it does not exist.
+pub(crate) fn open(path: &Path, limit: u64) -> Result<Option<(File, usize)>, SessionError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -26,7 +26,13 @@ pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionEr
     if metadata.len() > limit {
         return Err(SessionError::TooLarge { path: path.to_owned(), limit });
     }
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    Ok(Some((file, usize::try_from(metadata.len()).unwrap_or_default())))
+}
+
+/// Reads a file of at most `limit` bytes; `None` when it does not exist.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, SessionError> {
+    let Some((file, size)) = open(path, limit)? else { return Ok(None) };
+    let mut bytes = Vec::with_capacity(size);
     file.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(SessionError::io(path, "read"))?;
     if bytes.len() as u64 > limit {
         return Err(SessionError::TooLarge { path: path.to_owned(), limit });
@@ -56,9 +62,20 @@ pub(crate) fn replace_json(
 
 /// Replaces the content of a file atomically: a reader sees the old or the new content, also after a crash.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
+    replace_by(path, |file| file.write_all(bytes).map_err(SessionError::io(path, "written")))
+}
+
+/// Replaces the content of a file atomically by what `write` writes.
+pub(crate) fn replace_by(
+    path: &Path,
+    write: impl FnOnce(&mut File) -> Result<(), SessionError>,
+) -> Result<(), SessionError> {
     let beside = temporary(path);
-    let written = write_new(&beside, bytes)
-        .map_err(SessionError::io(&beside, "written"))
+    let written = create_new(&beside)
+        .and_then(|mut file| {
+            write(&mut file)?;
+            file.sync_all().map_err(SessionError::io(&beside, "flushed to the disk"))
+        })
         .and_then(|()| std::fs::rename(&beside, path).map_err(SessionError::io(path, "replaced")));
     if written.is_err() {
         let _ = std::fs::remove_file(&beside);
@@ -74,13 +91,25 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-fn write_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+/// Creates a file with this content at once: a reader sees no file or all of it. Returns the file, open for writing.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<File, SessionError> {
+    let beside = temporary(path);
+    let created = create_new(&beside).and_then(|mut file| {
+        file.write_all(bytes).map_err(SessionError::io(&beside, "written"))?;
+        std::fs::rename(&beside, path).map_err(SessionError::io(path, "created"))?;
+        Ok(file)
+    });
+    if created.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+    created
+}
+
+fn create_new(path: &Path) -> Result<File, SessionError> {
     let mut options = File::options();
     options.write(true).create_new(true);
     owner_only(&mut options);
-    let mut file = options.open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    options.open(path).map_err(SessionError::io(path, "written"))
 }
 
 /// Restricts new files to their owner, because they contain conversations.

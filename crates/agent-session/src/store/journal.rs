@@ -1,16 +1,15 @@
 //! The journal: one line for each input of a run.
 //!
-//! Each line has a number without gaps, the name of the input, its new messages and events, and the state of the run after
-//! it. A message is written once and afterwards referred to by its position in its loop; a long text is also written once.
-//! In a file, the first line contains the session without its loops; in a database, the row of the session does.
+//! Each line has a checksum, a number without gaps, the new messages and events of its loop, and the state of the run after
+//! it. In a file, two lines are before the records: the session without its loops, and how many records were acknowledged
+//! ([`Acknowledged`]). In a database, the row of the session has the first one.
 
+mod acknowledged;
+mod form1;
 mod line;
-mod packed;
 mod replay;
-mod seen;
-mod text;
+mod state;
 
+pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(crate) use line::{Line, LineWriter};
-#[cfg(feature = "sqlite")]
-pub(crate) use replay::Lines;
-pub(crate) use replay::{Replayed, replay};
+pub(crate) use replay::{Lines, Replayed, Saved, begin, form_of, replay};

@@ -1,14 +1,15 @@
-//! A directory of sessions: one readable JSON file for each, and a journal beside it while the session is being written.
+//! A directory of sessions: one JSON file for each, and a journal beside it while the session is being written.
 //!
 //! | file | content |
 //! |---|---|
 //! | `{session_id}.json` | the session; a save writes and flushes a temporary file and renames it |
-//! | `{session_id}.journal.jsonl` | the records since the last save, one line for each input of a run; append-only |
+//! | `{session_id}.journal.jsonl` | the records since the last save, one line for each input of a run; removed by a save |
 //! | `{session_id}.lock` | the lock of the writer; removed when it is unlocked |
 //!
 //! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
 mod find;
+mod form2;
 mod header;
 mod listing;
 mod read;
@@ -21,7 +22,6 @@ use std::sync::Arc;
 use agent_core::SessionId;
 
 pub use listing::AgentSessions;
-use read::read_json;
 
 use super::write_lock::{self, WriteLock};
 use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
@@ -110,7 +110,7 @@ impl JsonStore {
     /// Replaces the readable file atomically. The caller holds the lock.
     pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        files::replace_json(&path, "the session", session)?;
+        files::replace_by(&path, |file| form2::write(session, &path, file))?;
         Ok(path)
     }
 

@@ -42,13 +42,22 @@ impl Loss {
     }
 }
 
-/// Closes the open runs of a salvaged session, because a part that they depend on can be missing.
+/// Closes the open runs of a salvaged session, because a part that they depend on can be missing. A loop that began after
+/// more messages than are left begins after those that are left.
 pub(super) fn closed(mut session: Session) -> Session {
     for record in &mut session.loops {
         if record.is_open() {
             record.status = crate::LoopStatus::Interrupted;
         }
         record.open_run = None;
+    }
+    for at in 0..session.loops.len() {
+        let before = session.loops.get(at).and_then(|record| session.before(at, record).ok()?);
+        let Some(history) = before.and_then(|before| session.fold_at(before).ok()) else { continue };
+        let left = history.history().len();
+        if let Some(base) = session.loops.get_mut(at).and_then(|record| record.base.as_mut()) {
+            base.keep = base.keep.min(left);
+        }
     }
     session
 }

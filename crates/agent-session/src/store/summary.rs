@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use agent_core::{AgentId, AgentMessage, LoopConfigSnapshot, Message, SessionId, Timestamp, Usage};
 
+use serde::{Deserialize, Serialize};
+
 use crate::model::{LoopRecord, LoopStatus, Session};
 
 /// The maximum length of a title in characters.
 const TITLE: usize = 120;
 
 /// The summary of a session, for lists and searches.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SessionSummary {
     /// The id of the session.

@@ -56,7 +56,7 @@ pub(crate) fn read_event(mut value: Value, record: &LoopRecord) -> Result<Record
 }
 
 /// Returns the message that replaces another one while the rest of the event is read.
-fn blank() -> Value {
+pub(in crate::model) fn blank() -> Value {
     json!({ "role": "extension", "kind": "", "data": null })
 }
 
@@ -97,7 +97,7 @@ fn take_splices(value: &mut Value, record: &LoopRecord) -> Result<Vec<Vec<Entry>
     Ok(lists)
 }
 
-fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> {
+pub(in crate::model) fn read_place(place: &Value, record: &LoopRecord) -> Result<MessageRef, String> {
     let at = |n: u64, list: &[MessageRef], name: &str| {
         usize::try_from(n)
             .ok()

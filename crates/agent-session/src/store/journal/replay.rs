@@ -1,59 +1,33 @@
 //! Reads the lines of a journal.
 
 use std::collections::BTreeMap;
+use std::io::BufRead;
 use std::path::Path;
 
 use agent_core::run::RunSetup;
-use agent_core::{LoopId, MessageRef, Timestamp};
+use agent_core::{AgentEvent, LoopId, Timestamp};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
+use super::super::lines;
 use super::super::version::check_version;
+use super::Acknowledged;
+use super::form1::Form1;
+use super::state::OpenRunStates;
 use crate::error::SessionError;
-use crate::model::event_messages::read_event;
-use crate::model::form::{budget_for, spend};
 use crate::model::recording::{Recording, record_of_setup};
-use crate::model::texts::{Resolve, unpack};
-use crate::model::{LoopBase, LoopRecord, OpenRun, Session, form1};
+use crate::model::stored::{Counts, Gaps, ReadContent};
+use crate::model::{LoopBase, LoopRecord, Session};
 
-/// The long texts of a journal that is being read, in order.
-struct ReadTexts {
-    texts: Vec<String>,
-    /// The remaining bytes for references in parts that are retained.
-    kept: usize,
-    /// The remaining bytes for references in parts that are dropped with their line: the inputs and the run's state.
-    passing: usize,
-    is_passing: bool,
-}
+/// The form of journals that is written.
+const FORM: u32 = 2;
 
-impl ReadTexts {
-    /// Resolves the references of a line.
-    fn read_line(&mut self, line: Value, bytes: usize) -> Result<Value, String> {
-        let Value::Object(map) = line else { return Err("this is no record".to_owned()) };
-        self.passing = budget_for(bytes);
-        let mut read = Map::new();
-        for (key, value) in map {
-            self.is_passing = key == "inputs" || key == "light";
-            let value = unpack(value, self)?;
-            read.insert(key, value);
-        }
-        Ok(Value::Object(read))
-    }
-}
-
-impl Resolve for ReadTexts {
-    fn met(&mut self, text: &str) {
-        self.texts.push(text.to_owned());
-    }
-
-    fn find(&mut self, place: &Value) -> Result<String, String> {
-        let number = place.as_u64().and_then(|n| usize::try_from(n).ok());
-        let text = number.and_then(|n| self.texts.get(n));
-        let text = text.ok_or_else(|| format!("it refers to text {place} of {}", self.texts.len()))?;
-        let budget = if self.is_passing { &mut self.passing } else { &mut self.kept };
-        spend(budget, text.len())?;
-        Ok(text.clone())
-    }
+/// The session of a file, which a journal continues.
+pub(crate) struct Saved {
+    pub(crate) recording: Recording,
+    /// The form of the file.
+    pub(crate) form: u32,
 }
 
 /// The result of reading a journal.
@@ -61,64 +35,192 @@ pub(crate) struct Replayed {
     pub(crate) recording: Option<Recording>,
     /// The size of an unfinished last line in bytes.
     pub(crate) torn_bytes: usize,
-    /// The error of the first line that could not be read. `recording` contains the lines before it.
-    pub(crate) broken: Option<SessionError>,
+    /// What could not be read. With [`Gaps::Refused`] this is the first error, and `recording` contains the lines before it.
+    pub(crate) broken: Vec<SessionError>,
 }
 
-/// Applies the lines of a journal's file, up to the first that cannot be read.
-pub(crate) fn replay(path: &Path, bytes: &[u8], base: Option<Recording>, id: &str) -> Replayed {
-    let mut lines = bytes.split(|b| *b == b'\n');
-    // What follows the last line feed was never acknowledged.
-    let torn_bytes = lines.next_back().map_or(0, <[u8]>::len);
-    let Some(first) = lines.next() else { return Replayed { recording: base, torn_bytes, broken: None } };
-    let head = match read_head(path, first, id) {
-        Ok(head) => head,
-        Err(error) => return Replayed { recording: base, torn_bytes, broken: Some(error) },
+/// Appends the lines before the records: the session without its loops, and that no record was acknowledged.
+///
+/// # Errors
+/// When the session cannot be written as JSON.
+pub(crate) fn begin(out: &mut Vec<u8>, session: &Session) -> Result<(), serde_json::Error> {
+    let head = json!({ "journal": FORM, "head": session.head_value()? });
+    lines::seal(out, |out| serde_json::to_writer(out, &head))?;
+    out.push(b'\n');
+    out.extend_from_slice(&Acknowledged::default().line());
+    Ok(())
+}
+
+/// Applies the lines of a journal's file to the saved session.
+///
+/// # Errors
+/// When the file cannot be read, or its first line is that of a later version.
+pub(crate) fn replay(
+    path: &Path,
+    mut file: impl BufRead,
+    bytes: usize,
+    base: Option<Saved>,
+    id: &str,
+    gaps: Gaps,
+) -> Result<Replayed, SessionError> {
+    let mut line = Vec::new();
+    let mut next = |line: &mut Vec<u8>| -> Result<bool, SessionError> {
+        line.clear();
+        file.read_until(b'\n', line).map_err(SessionError::io(path, "read"))?;
+        // What follows the last line feed was never acknowledged.
+        Ok(line.pop_if(|last| *last == b'\n').is_some())
     };
-    if base.is_none() && head.journal_records > 0 {
-        let reason = "the session's file, which this journal continues, is missing";
-        let broken = Some(SessionError::corrupt(path, "line 1", reason));
-        return Replayed { recording: None, torn_bytes, broken };
+    let mut replayed = Replayed { recording: None, torn_bytes: 0, broken: Vec::new() };
+    let corrupt = |at: usize, reason: String| SessionError::corrupt(path, format!("line {at}"), reason);
+    if !next(&mut line)? {
+        // Form 1 created the file before its first line and emptied it with a save. Form 2 does neither.
+        replayed.torn_bytes = line.len();
+        if !base.as_ref().is_some_and(|base| base.form == 1) {
+            replayed.broken.push(corrupt(1, "it is not complete".to_owned()));
+        }
+        replayed.recording = base.map(|base| base.recording);
+        return Ok(replayed);
     }
-    let mut taken = Lines::new(base.unwrap_or_else(|| Recording::new(head)), bytes.len());
-    let mut broken = None;
-    for (at, line) in lines.enumerate() {
-        if let Err(reason) = taken.take(line) {
-            broken = Some(SessionError::corrupt(path, format!("line {}", at + 2), reason));
-            break;
+    let head = match read_head(path, &line, id) {
+        Ok(head) => head,
+        Err(error @ SessionError::UnsupportedVersion { .. }) => return Err(error),
+        Err(error) if gaps == Gaps::Refused => {
+            replayed.recording = base.map(|base| base.recording);
+            replayed.broken.push(error);
+            return Ok(replayed);
+        }
+        Err(error) => {
+            replayed.broken.push(error);
+            Head { session: Session::new(id.into(), "".into(), Timestamp::default()), form: FORM }
+        }
+    };
+    if base.is_none() && head.session.journal_records > 0 {
+        let reason = "the session's file, which this journal continues, is missing";
+        replayed.broken.push(corrupt(1, reason.to_owned()));
+        if gaps == Gaps::Refused {
+            return Ok(replayed);
         }
     }
-    Replayed { recording: Some(taken.finish()), torn_bytes, broken }
+    let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
+    let mut taken = Lines::new(recording, head.form, bytes);
+    taken.gaps = gaps;
+    let mut at = 1;
+    let mut required = 0;
+    if head.form == FORM {
+        at += 1;
+        let whole = next(&mut line)?;
+        match Acknowledged::read(&line) {
+            Ok(mark) if whole => required = mark.required(),
+            Ok(_) => replayed.broken.push(corrupt(at, "it is not complete".to_owned())),
+            Err(reason) => replayed.broken.push(corrupt(at, reason)),
+        }
+        if !whole || (gaps == Gaps::Refused && !replayed.broken.is_empty()) {
+            replayed.recording = Some(taken.finish());
+            return Ok(replayed);
+        }
+    }
+    loop {
+        at += 1;
+        if !next(&mut line)? {
+            replayed.torn_bytes = line.len();
+            break;
+        }
+        if let Err(reason) = taken.take(&line) {
+            replayed.broken.push(corrupt(at, reason));
+            if gaps == Gaps::Refused {
+                break;
+            }
+        }
+    }
+    let done = taken.recording.session.journal_records;
+    if done < required && replayed.broken.is_empty() {
+        let reason = format!("records {} to {required} were acknowledged and are missing", done + 1);
+        replayed.broken.push(corrupt(at, reason));
+    }
+    replayed.recording = Some(taken.finish());
+    Ok(replayed)
+}
+
+/// The first line of a journal.
+struct Head {
+    session: Session,
+    form: u32,
 }
 
 /// Reads the first line of a journal's file: the session without its loops.
-fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Session, SessionError> {
+fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Head, SessionError> {
     let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
+    let is_sealed = !line.starts_with(b"{\"journal\":1,");
+    if is_sealed {
+        lines::open(line).map_err(corrupt)?;
+    }
     let mut value: Value = serde_json::from_slice(line).map_err(|e| corrupt(e.to_string()))?;
-    check_version(path, "line 1", value.get("journal"))?;
+    let form = check_version(path, "line 1", value.get("journal"), FORM)?;
+    if is_sealed != (form == FORM) {
+        return Err(corrupt("it has no checksum".to_owned()));
+    }
     let head = value.get_mut("head").map(Value::take);
     let head = head.ok_or_else(|| corrupt("the first line has no head".to_owned()))?;
-    let head = Session::from_value(head).map_err(|e| corrupt(e.to_string()))?;
-    if head.session_id != *id {
-        return Err(corrupt(format!("it belongs to session {:?}", head.session_id)));
+    let session = Session::from_value(head).map_err(|e| corrupt(e.to_string()))?;
+    if session.session_id != *id {
+        return Err(corrupt(format!("it belongs to session {:?}", session.session_id)));
     }
-    Ok(head)
+    Ok(Head { session, form })
+}
+
+/// Returns whether a record is the next one; `false` if the session already contains it.
+///
+/// # Errors
+/// When records before it are missing.
+pub(super) fn is_next(number: u64, recording: &Recording) -> Result<bool, String> {
+    let next = recording.session.journal_records.saturating_add(1);
+    if number > next {
+        return Err(format!("it is record {number}, and record {next} is missing"));
+    }
+    // The session was saved after an earlier record, and the journal was not emptied.
+    Ok(number == next)
 }
 
 /// A session to which lines are applied.
 pub(crate) struct Lines {
     recording: Recording,
-    texts: ReadTexts,
+    form1: Option<Form1>,
     open: OpenRunStates,
-    bytes: usize,
+    gaps: Gaps,
+}
+
+/// A record of a journal.
+#[derive(Deserialize)]
+struct ReadLine<'a> {
+    n: u64,
+    at: Timestamp,
+    #[serde(default)]
+    group: Option<AgentEvent>,
+    #[serde(default)]
+    setup: Option<Value>,
+    #[serde(default)]
+    base: Option<LoopBase>,
+    #[serde(default)]
+    state: Option<Value>,
+    #[serde(default)]
+    kept: BTreeMap<String, (usize, usize)>,
+    #[serde(rename = "loop", default)]
+    loop_id: Option<LoopId>,
+    #[serde(default)]
+    after: Counts,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    other_messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    events: Vec<&'a RawValue>,
 }
 
 impl Lines {
-    /// Begins with the saved session; `bytes` is the size of all lines.
-    pub(crate) fn new(recording: Recording, bytes: usize) -> Self {
-        let kept = budget_for(bytes);
-        let texts = ReadTexts { texts: Vec::new(), kept, passing: kept, is_passing: false };
-        Self { recording, texts, open: OpenRunStates::new(), bytes }
+    /// Begins with the saved session; `form` is that of the lines, and `bytes` the size of all of them.
+    pub(crate) fn new(recording: Recording, form: u32, bytes: usize) -> Self {
+        let form1 = (form < FORM).then(|| Form1::new(bytes));
+        Self { recording, form1, open: OpenRunStates::default(), gaps: Gaps::Refused }
     }
 
     /// Applies a line.
@@ -126,34 +228,72 @@ impl Lines {
     /// # Errors
     /// The reason why the line cannot be applied.
     pub(crate) fn take(&mut self, line: &[u8]) -> Result<(), String> {
-        let value: Value = serde_json::from_slice(line).map_err(|e| e.to_string())?;
-        let value = self.texts.read_line(value, self.bytes)?;
-        let number = value.get("n").and_then(Value::as_u64).ok_or("it has no number")?;
-        let done = self.recording.session.journal_records;
-        if number <= done {
-            // The session was saved after this line, and the journal was not emptied.
-            return Ok(());
+        let number = match &mut self.form1 {
+            Some(form1) => form1.take(line, &mut self.recording, &mut self.open)?,
+            None => self.take_sealed(line)?,
+        };
+        if let Some(number) = number {
+            self.recording.session.journal_records = number;
         }
-        if number != done.saturating_add(1) {
-            return Err(format!("it is record {number}, and record {} is missing", done.saturating_add(1)));
+        Ok(())
+    }
+
+    fn take_sealed(&mut self, line: &[u8]) -> Result<Option<u64>, String> {
+        let read: ReadLine<'_> = lines::parse(line)?;
+        match is_next(read.n, &self.recording) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(reason) if self.gaps == Gaps::Refused => return Err(reason),
+            // The damaged lines are reported.
+            Err(_) => {}
         }
-        match value.get("group") {
-            Some(event) => take_group(&mut self.recording, event)?,
-            None => take_line(&mut self.recording, value, &mut self.open)?,
+        let number = read.n;
+        match &read.group {
+            Some(event) => self.recording.take_group(event),
+            None => self.take_loop(read)?,
         }
-        self.recording.session.journal_records = number;
+        Ok(Some(number))
+    }
+
+    fn take_loop(&mut self, line: ReadLine<'_>) -> Result<(), String> {
+        let loop_id = line.loop_id.ok_or("it names no loop")?;
+        let ReadLine { after, messages, other_messages, events, .. } = line;
+        let content = ReadContent { after, messages, other_messages, events };
+        let recording = &mut self.recording;
+        let at = match recording.position(&loop_id) {
+            Some(at) if !(recording.is_announced(at) && line.setup.is_some()) => at,
+            _ => match &line.setup {
+                Some(setup) => recording.begin_run(record_of_setup_value(setup, &loop_id, line.at)?),
+                None if self.gaps == Gaps::Filled => {
+                    recording.begin_run(salvaged_loop(&recording.session, &loop_id, line.at))
+                }
+                None => return Err("it begins no loop and names one that is not there".to_owned()),
+            },
+        };
+        if line.base.is_some()
+            && let Some(record) = recording.record_mut(at)
+        {
+            record.base = line.base;
+        }
+        content.apply(recording, at, self.gaps)?;
+        let mut state = line.state;
+        if let Some(state) = &mut state {
+            self.open.complete(recording, at, state, &line.kept)?;
+        }
+        self.open.set(recording, at, line.setup, state);
         Ok(())
     }
 
     /// Returns the session with all lines.
     pub(crate) fn finish(mut self) -> Recording {
-        for (at, (setup, light)) in self.open {
-            if let Some(record) = self.recording.record_mut(at) {
-                record.open_run = Some(open_run(&setup, &light));
-            }
-        }
+        self.open.finish(&mut self.recording);
         self.recording
     }
+}
+
+/// Creates the record of a loop whose first line is damaged.
+fn salvaged_loop(session: &Session, loop_id: &LoopId, now: Timestamp) -> LoopRecord {
+    LoopRecord::new(loop_id.clone(), session.session_id.clone(), session.agent_id.clone(), now)
 }
 
 impl Session {
@@ -169,7 +309,8 @@ impl Session {
         let id = self.session_id.clone();
         let records: Vec<L> = records.into_iter().collect();
         let bytes = records.iter().map(|line| line.as_ref().len()).sum();
-        let mut lines = Lines::new(Recording::new(self), bytes);
+        let form = form_of(records.first().map(AsRef::as_ref));
+        let mut lines = Lines::new(Recording::new(self), form, bytes);
         for (at, line) in records.iter().enumerate() {
             lines.take(line.as_ref()).map_err(|reason| {
                 SessionError::corrupt(Path::new(id.as_str()), format!("record {}", at + 1), reason)
@@ -179,72 +320,17 @@ impl Session {
     }
 }
 
-/// Applies an event of a group. An unknown event is an error, because it has no place in a record.
-fn take_group(recording: &mut Recording, event: &Value) -> Result<(), String> {
-    let event = form1::read(event).map_err(|e| format!("the event of a group cannot be read: {e}"))?;
-    recording.take_group(&event);
-    Ok(())
-}
-
-/// The setup and the state of each open loop, by position. They are read after the last line.
-type OpenRunStates = BTreeMap<usize, (Value, Value)>;
-
-fn take_line(recording: &mut Recording, mut value: Value, open: &mut OpenRunStates) -> Result<(), String> {
-    let text = |e: serde_json::Error| e.to_string();
-    let mut part = |key: &str| value.get_mut(key).map(Value::take);
-    let loop_id: LoopId = serde_json::from_value(part("loop").ok_or("it names no loop")?).map_err(text)?;
-    let now: Timestamp = serde_json::from_value(part("at").ok_or("it has no time")?).map_err(text)?;
-    let setup = part("setup");
-    let base: Option<LoopBase> = part("base").map(serde_json::from_value).transpose().map_err(text)?;
-    let own: Vec<MessageRef> = read_list(part("messages"))?;
-    let other: Vec<MessageRef> = read_list(part("other_messages"))?;
-    let events: Vec<Value> = read_list(part("events"))?;
-    let light = part("light");
-
-    let at = match recording.position(&loop_id) {
-        Some(at) if !(recording.is_announced(at) && setup.is_some()) => at,
-        _ => {
-            let setup = setup.as_ref().ok_or("it begins no loop and names one that is not there")?;
-            recording.begin_run(record_of_setup_value(setup, &loop_id, now)?)
-        }
-    };
-    if base.is_some()
-        && let Some(record) = recording.record_mut(at)
-    {
-        record.base = base;
-    }
-    recording.put_messages(at, &own, &other);
-    for event in events {
-        let record = recording.record(at).ok_or("the loop is gone")?;
-        let event = read_event(event, record)?;
-        recording.take(at, event);
-    }
-    match light {
-        Some(light) => {
-            let known = open.remove(&at).map(|(setup, _)| setup);
-            let setup = setup.or(known).or_else(|| setup_of(recording.record(at)?)).unwrap_or_default();
-            open.insert(at, (setup, light));
-        }
-        None => {
-            open.remove(&at);
-            if let Some(record) = recording.record_mut(at) {
-                record.open_run = None;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns the setup of an open loop from the saved session.
-fn setup_of(record: &LoopRecord) -> Option<Value> {
-    match record.open_run.as_ref()? {
-        OpenRun::Known { setup, .. } => serde_json::to_value(setup).ok(),
-        OpenRun::Foreign(value) => value.get("setup").cloned(),
-    }
+/// Returns the form of records by the first one. No record of form 2 looks like one of form 1 after the change of a bit.
+pub(crate) fn form_of(first: Option<&[u8]>) -> u32 {
+    if first.is_some_and(|line| line.starts_with(b"{\"n\":")) { 1 } else { FORM }
 }
 
 /// Creates the record of a loop from the setup of its run, also if this version cannot read all of it.
-fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Result<LoopRecord, String> {
+pub(super) fn record_of_setup_value(
+    setup: &Value,
+    loop_id: &LoopId,
+    now: Timestamp,
+) -> Result<LoopRecord, String> {
     if let Ok(setup) = RunSetup::deserialize(setup) {
         return Ok(record_of_setup(&setup, now));
     }
@@ -254,14 +340,4 @@ fn record_of_setup_value(setup: &Value, loop_id: &LoopId, now: Timestamp) -> Res
     let mut record = LoopRecord::new(loop_id.clone(), id("session_id")?.into(), id("agent_id")?.into(), now);
     record.parent_loop_id = setup.get("parent_loop_id").and_then(Value::as_str).map(LoopId::from);
     Ok(record)
-}
-
-fn read_list<T: serde::de::DeserializeOwned>(value: Option<Value>) -> Result<Vec<T>, String> {
-    value.map_or_else(|| Ok(Vec::new()), |v| serde_json::from_value(v).map_err(|e| e.to_string()))
-}
-
-/// Creates an open run from its parts, which are preserved unchanged if this version cannot read them.
-fn open_run(setup: &Value, light: &Value) -> OpenRun {
-    let both = json!({ "setup": setup, "light": light });
-    serde_json::from_value(both.clone()).unwrap_or(OpenRun::Foreign(both))
 }

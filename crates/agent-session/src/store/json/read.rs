@@ -1,55 +1,92 @@
 //! Reads a session from its file and its journal.
 
+use std::fs::File;
+use std::io::{BufReader, Read as _, Seek as _};
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::super::files;
-use super::super::journal::{self, Replayed};
+use super::super::journal::{self, Replayed, Saved};
 use super::super::version::check_version;
 use super::JsonStore;
+use super::form2::{self, BEGIN_BYTES, FORM};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 use crate::model::recording::Recording;
+use crate::model::stored::Gaps;
+
+/// The size of the buffer for reading a file.
+const BUFFER: usize = 256 << 10;
 
 impl JsonStore {
     /// Reads the stored session. Open loops are unchanged.
     pub(crate) fn read(&self, id: &str) -> Result<LoadedSession, SessionError> {
         let (json_path, journal_path) = (self.path_of(id)?, self.journal_of(id)?);
-        // The journal is read first. If a writer saves in between, the file contains the journal's records too, and their
+        // The journal is opened first. If a writer saves in between, the file contains the journal's records too, and their
         // numbers identify them.
-        let journal = files::read(&journal_path, self.max_file_bytes)?;
-        let json = files::read(&json_path, self.max_file_bytes)?;
+        let journal = files::open(&journal_path, self.max_file_bytes)?;
+        let json = files::open(&json_path, self.max_file_bytes)?;
         if json.is_none() && journal.is_none() {
             return Err(self.not_found(id));
         }
-        let from_file = json.map(|bytes| read_json(&json_path, &bytes)).transpose()?;
-        if let Some(session) = &from_file
-            && session.session_id != *id
-        {
-            let text = format!("the file holds session {:?}", session.session_id);
-            return Err(SessionError::corrupt(&json_path, "session_id", text));
-        }
-        let Some(bytes) = journal else {
-            return from_file.map(LoadedSession::new).ok_or_else(|| self.not_found(id));
+        let saved = json.map(|(file, size)| read_saved(&json_path, file, size, id)).transpose()?;
+        let Some((file, size)) = journal else {
+            let saved = saved.ok_or_else(|| self.not_found(id))?;
+            return Ok(LoadedSession::new(saved.recording.session));
         };
-        let base = from_file.map(Recording::new);
-        let Replayed { recording, torn_bytes, broken } = journal::replay(&journal_path, &bytes, base, id);
-        if let Some(error) = broken {
-            return Err(error);
-        }
-        match recording {
-            Some(recording) => Ok(LoadedSession::new(recording.session).with_torn_bytes(torn_bytes)),
-            // The journal has no finished line, so nothing was acknowledged.
-            None => Err(self.not_found(id)),
+        let file = BufReader::with_capacity(BUFFER, file);
+        let Replayed { recording, torn_bytes, broken } =
+            journal::replay(&journal_path, file, size, saved, id, Gaps::Refused)?;
+        match (recording, broken.into_iter().next()) {
+            (_, Some(error)) => Err(error),
+            (Some(recording), None) => Ok(LoadedSession::new(recording.session).with_torn_bytes(torn_bytes)),
+            (None, None) => Err(self.not_found(id)),
         }
     }
 }
 
-pub(in crate::store) fn read_json(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
+/// Reads the file of a session in either form.
+fn read_saved(path: &Path, file: File, size: usize, id: &str) -> Result<Saved, SessionError> {
+    let mut file = BufReader::with_capacity(BUFFER, file);
+    if is_form2(path, &mut file)? {
+        let read = form2::read(path, file, id, Gaps::Refused)?;
+        return match (read.recording, read.broken.into_iter().next()) {
+            (Some(recording), None) => Ok(Saved { recording, form: 2 }),
+            (_, Some(error)) => Err(error),
+            (None, None) => Err(SessionError::corrupt(path, "line 1", "there is no session")),
+        };
+    }
+    let mut bytes = Vec::with_capacity(size);
+    file.read_to_end(&mut bytes).map_err(SessionError::io(path, "read"))?;
+    let session = read_form1(path, &bytes)?;
+    if session.session_id != *id {
+        let text = format!("the file holds session {:?}", session.session_id);
+        return Err(SessionError::corrupt(path, "session_id", text));
+    }
+    Ok(Saved { recording: Recording::new(session), form: 1 })
+}
+
+/// Returns whether a file begins as a file of form 2. The file is at its beginning afterwards.
+pub(super) fn is_form2(path: &Path, file: &mut BufReader<File>) -> Result<bool, SessionError> {
+    let mut first = [0; BEGIN_BYTES];
+    let io = |error| SessionError::io(path, "read")(error);
+    let is_form2 = match file.read_exact(&mut first) {
+        Ok(()) => form2::is_begun_by(&first),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => false,
+        Err(error) => return Err(io(error)),
+    };
+    file.rewind().map_err(io)?;
+    Ok(is_form2)
+}
+
+/// Reads a file of form 1.
+pub(in crate::store) fn read_form1(path: &Path, bytes: &[u8]) -> Result<Session, SessionError> {
     let value: Value = serde_json::from_slice(bytes)
         .map_err(|e| SessionError::corrupt(path, format!("line {}, column {}", e.line(), e.column()), e))?;
-    check_version(path, "version", value.get("version"))?;
+    if check_version(path, "version", value.get("version"), FORM)? == FORM {
+        return Err(SessionError::corrupt(path, "line 1", "this is not the first line of a session"));
+    }
     Session::from_value(value).map_err(|e| SessionError::corrupt(path, e.place, e.reason))
 }

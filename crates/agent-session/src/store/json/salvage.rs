@@ -1,45 +1,90 @@
 //! Salvages a damaged session of the directory.
 
+use std::io::BufReader;
+use std::path::Path;
+
 use super::super::files;
-use super::super::journal::{self, Replayed};
+use super::super::journal::{self, Replayed, Saved};
 use super::super::salvage::{Loss, Salvaged, closed, from_part};
 use super::JsonStore;
+use super::form2::{self, FORM};
+use super::read::{is_form2, read_form1};
 use crate::error::SessionError;
 use crate::model::recording::Recording;
+use crate::model::stored::Gaps;
 
 /// Returns the readable part of a session's file and its journal.
 pub(super) fn salvage(store: &JsonStore, id: &str) -> Result<Salvaged, SessionError> {
     let why = match store.load_session(id) {
         Ok(loaded) => return Ok(Salvaged { session: loaded.into_session(), losses: Vec::new() }),
-        Err(error @ SessionError::Corrupt { .. }) => error,
+        // A bit of the version's number can be damaged; the line of the session tells it.
+        Err(error @ (SessionError::Corrupt { .. } | SessionError::UnsupportedVersion { .. })) => error,
         Err(other) => return Err(other),
     };
     let (json_path, journal_path) = (store.path_of(id)?, store.journal_of(id)?);
     let mut losses = Vec::new();
-    let mut base = None;
-    if let Some(bytes) = files::read(&json_path, store.max_file_bytes())? {
-        match super::read_json(&json_path, &bytes) {
-            Ok(session) => base = Some(session),
-            Err(SessionError::UnsupportedVersion { .. }) => return Err(why),
-            Err(error) => {
-                base = from_part(&bytes, &json_path.display().to_string(), &mut losses);
-                losses.insert(0, Loss::new(json_path.display().to_string(), error.to_string()));
-            }
-        }
-    }
-    if base.as_ref().is_some_and(|s| s.session_id != *id) {
+    let saved = match salvage_file(store, &json_path, id, &mut losses) {
+        Err(SessionError::UnsupportedVersion { .. }) => return Err(why),
+        other => other?,
+    };
+    if saved.as_ref().is_some_and(|saved| saved.recording.session.session_id != *id) {
         return Err(why);
     }
-    let mut recording = base.map(Recording::new);
-    if let Some(bytes) = files::read(&journal_path, store.max_file_bytes())? {
-        let Replayed { recording: read, broken, .. } = journal::replay(&journal_path, &bytes, recording, id);
-        recording = read;
-        if let Some(error) = broken {
-            losses.push(Loss::new(journal_path.display().to_string(), error.to_string()));
+    let mut recording = None;
+    match files::open(&journal_path, store.max_file_bytes())? {
+        None => recording = saved.map(|saved| saved.recording),
+        Some((file, size)) => {
+            let read = journal::replay(&journal_path, BufReader::new(file), size, saved, id, Gaps::Filled)?;
+            let Replayed { recording: found, broken, .. } = read;
+            recording = recording.or(found);
+            losses.extend(broken.into_iter().map(|error| loss(&journal_path, &error)));
         }
     }
     match recording {
         Some(recording) => Ok(Salvaged { session: closed(recording.session), losses }),
         None => Err(why),
     }
+}
+
+/// Returns the readable part of a session's file.
+fn salvage_file(
+    store: &JsonStore,
+    path: &Path,
+    id: &str,
+    losses: &mut Vec<Loss>,
+) -> Result<Option<Saved>, SessionError> {
+    let Some((file, _)) = files::open(path, store.max_file_bytes())? else { return Ok(None) };
+    let mut file = BufReader::new(file);
+    let bytes = files::read_existing(path, store.max_file_bytes())?;
+    // A damaged first line does not make the lines after it those of form 1.
+    let has_lines = bytes.split(|b| *b == b'\n').skip(1).take(2).any(super::super::lines::is_sealed);
+    if has_lines || is_form2(path, &mut file)? {
+        let read = form2::read(path, file, id, Gaps::Filled)?;
+        if read.form.is_some_and(|form| form != FORM) || (read.form.is_none() && names_later_form(&bytes)) {
+            let (found, known) = (read.form.unwrap_or_default(), FORM);
+            return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known });
+        }
+        losses.extend(read.broken.iter().map(|error| loss(path, error)));
+        return Ok(read.recording.map(|recording| Saved { recording, form: 2 }));
+    }
+    match read_form1(path, &bytes) {
+        Ok(session) => Ok(Some(Saved { recording: Recording::new(session), form: 1 })),
+        Err(error @ SessionError::UnsupportedVersion { .. }) => Err(error),
+        Err(error) => {
+            let part = from_part(&bytes, &path.display().to_string(), losses);
+            losses.insert(0, loss(path, &error));
+            Ok(part.map(|session| Saved { recording: Recording::new(session), form: 1 }))
+        }
+    }
+}
+
+/// Returns whether the first line has the number of a later form.
+fn names_later_form(bytes: &[u8]) -> bool {
+    let begin = bytes.strip_prefix(b"{\"version\":").and_then(|rest| rest.split(|b| *b == b',').next());
+    let number = begin.and_then(|number| std::str::from_utf8(number).ok()?.parse::<u32>().ok());
+    number.is_some_and(|number| number > FORM)
+}
+
+fn loss(path: &Path, error: &SessionError) -> Loss {
+    Loss::new(path.display().to_string(), error.to_string())
 }

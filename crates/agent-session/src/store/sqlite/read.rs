@@ -3,13 +3,13 @@
 use rusqlite::{OptionalExtension, Transaction, params};
 use serde_json::Value;
 
-use super::super::journal::Lines;
+use super::super::journal::{Lines, form_of};
 use super::super::salvage::{self, Loss, Salvaged};
 use super::super::version::check_version;
 use super::{Failure, SqliteStore};
 use crate::error::SessionError;
-use crate::model::Session;
 use crate::model::recording::Recording;
+use crate::model::{SESSION_VERSION, Session};
 
 /// The rows of a session.
 struct Rows {
@@ -53,7 +53,11 @@ impl SqliteStore {
             return Ok(session);
         }
         let bytes = rows.records.iter().map(|(_, line)| line.len()).sum();
-        let mut lines = Lines::new(Recording::new(session), bytes);
+        let mut lines = Lines::new(
+            Recording::new(session),
+            form_of(rows.records.first().map(|(_, line)| line.as_bytes())),
+            bytes,
+        );
         for (number, line) in &rows.records {
             lines.take(line.as_bytes()).map_err(|reason| corrupt(format!("record {number}"), reason))?;
         }
@@ -65,7 +69,12 @@ impl SqliteStore {
             SessionError::corrupt(&self.shared.path, format!("session {id}, {place}"), reason)
         };
         let value: Value = serde_json::from_str(head).map_err(|e| corrupt("head", e.to_string()))?;
-        check_version(&self.shared.path, &format!("session {id}, head.version"), value.get("version"))?;
+        check_version(
+            &self.shared.path,
+            &format!("session {id}, head.version"),
+            value.get("version"),
+            SESSION_VERSION,
+        )?;
         let named = value.get("session_id").and_then(Value::as_str).unwrap_or_default();
         if named != id {
             return Err(corrupt("head.session_id", format!("the row holds session {named:?}")));
@@ -133,7 +142,11 @@ impl SqliteStore {
             }
         }
         let bytes = rows.records.iter().map(|(_, line)| line.len()).sum();
-        let mut lines = Lines::new(Recording::new(session), bytes);
+        let mut lines = Lines::new(
+            Recording::new(session),
+            form_of(rows.records.first().map(|(_, line)| line.as_bytes())),
+            bytes,
+        );
         for (number, line) in &rows.records {
             if let Err(reason) = lines.take(line.as_bytes()) {
                 losses.push(Loss::new(place(format!("record {number} and those after it")), reason));

@@ -1,0 +1,197 @@
+//! The new messages and events of a loop in one line.
+
+use agent_core::{AgentMessage, ExtensionMessage, LoopId, MessageRef};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{StoredEvent, read_event, stored_events};
+use crate::model::event_messages::Places;
+use crate::model::recording::Recording;
+use crate::model::{Extra, LoopRecord};
+
+/// The numbers of own messages, other messages and events of a loop that earlier lines contain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Counts(pub(crate) usize, pub(crate) usize, pub(crate) usize);
+
+impl Counts {
+    pub(crate) fn of(record: &LoopRecord) -> Self {
+        Self(record.messages.len(), record.other_messages.len(), record.events.len())
+    }
+}
+
+/// The content of a loop between two counts.
+#[derive(Serialize)]
+pub(crate) struct Content<'a> {
+    #[serde(rename = "loop")]
+    loop_id: &'a LoopId,
+    after: Counts,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    messages: Vec<StoredMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    other_messages: Vec<StoredMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<StoredEvent<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum StoredMessage<'a> {
+    Known(&'a MessageRef),
+    Value(Value),
+}
+
+impl<'a> Content<'a> {
+    /// Returns the content after `after` and before `to`. `skipped` is the number of events before those in memory.
+    pub(crate) fn between(
+        record: &'a LoopRecord,
+        places: &'a Places,
+        skipped: usize,
+        after: Counts,
+        to: Counts,
+    ) -> Result<Self, serde_json::Error> {
+        let own = record.messages.get(after.0..to.0).unwrap_or_default();
+        let other = record.other_messages.get(after.1..to.1).unwrap_or_default();
+        let events = after.2.saturating_sub(skipped)..to.2.saturating_sub(skipped);
+        Ok(Self {
+            loop_id: &record.loop_id,
+            after,
+            messages: messages(record, "messages", after.0, own)?,
+            other_messages: messages(record, "other_messages", after.1, other)?,
+            events: stored_events(record, places, events)?,
+        })
+    }
+}
+
+fn messages<'a>(
+    record: &LoopRecord,
+    list: &str,
+    from: usize,
+    messages: &'a [MessageRef],
+) -> Result<Vec<StoredMessage<'a>>, serde_json::Error> {
+    let stored = messages.iter().enumerate().map(|(at, message)| {
+        let Some(extra) = record.extra.item(list, from + at) else {
+            return Ok(StoredMessage::Known(message));
+        };
+        let mut value = serde_json::to_value(message)?;
+        extra.merge_into(&mut value);
+        Ok(StoredMessage::Value(value))
+    });
+    stored.collect()
+}
+
+/// The content of a line that is being read.
+#[derive(Debug)]
+pub(crate) struct ReadContent<'a> {
+    pub(crate) after: Counts,
+    pub(crate) messages: Vec<&'a RawValue>,
+    pub(crate) other_messages: Vec<&'a RawValue>,
+    pub(crate) events: Vec<&'a RawValue>,
+}
+
+/// What a reader does about lines that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Gaps {
+    /// They are an error.
+    Refused,
+    /// Other messages stand at the places of those that are missing, so that the places of the others stay the same.
+    Filled,
+}
+
+/// Returns a message that stands at the place of a missing one.
+fn placeholder() -> MessageRef {
+    MessageRef::new(AgentMessage::from(ExtensionMessage::new("missing", Value::Null)))
+}
+
+impl ReadContent<'_> {
+    /// Adds the content to the loop at a position.
+    ///
+    /// # Errors
+    /// The reason why it does not fit.
+    pub(crate) fn apply(&self, recording: &mut Recording, at: usize, gaps: Gaps) -> Result<(), String> {
+        let record = recording.record(at).ok_or("the loop is gone")?;
+        let has = Counts(record.messages.len(), record.other_messages.len(), recording.event_count(at));
+        if gaps == Gaps::Refused && has != self.after {
+            let (Counts(m, o, e), Counts(fm, fo, fe)) = (has, self.after);
+            return Err(format!(
+                "it continues the loop after {fm} messages, {fo} other messages and {fe} events, and there are {m}, {o} and {e}"
+            ));
+        }
+        let missing = |wanted: usize, has: usize| {
+            std::iter::repeat_with(placeholder).take(wanted.saturating_sub(has)).collect::<Vec<_>>()
+        };
+        let (mut own, mut own_extra) = (missing(self.after.0, has.0), Vec::new());
+        let (mut other, mut other_extra) = (missing(self.after.1, has.1), Vec::new());
+        read_messages(&self.messages, &mut own, &mut own_extra)?;
+        read_messages(&self.other_messages, &mut other, &mut other_extra)?;
+        recording.put_messages(at, &own, &other);
+        for raw in &self.events {
+            let record = recording.record(at).ok_or("the loop is gone")?;
+            let first = recording.event_count(at);
+            let events = read_event(raw, record)?;
+            for event in events {
+                recording.take(at, event);
+            }
+            self.keep_extra(recording, at, first, raw)?;
+        }
+        for (list, before, extras) in [("messages", has.0, own_extra), ("other_messages", has.1, other_extra)]
+        {
+            if let Some(record) = recording.record_mut(at) {
+                extras.into_iter().for_each(|(n, extra)| record.extra.put_item(list, before + n, extra));
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps the members of an event that this version does not know.
+    fn keep_extra(
+        &self,
+        recording: &mut Recording,
+        at: usize,
+        first: usize,
+        raw: &RawValue,
+    ) -> Result<(), String> {
+        let Some((_, record, places, skipped)) = recording.view(at) else { return Ok(()) };
+        let (from, to) = (first.saturating_sub(skipped), record.events.len());
+        let written = stored_events(record, places, from..to).map_err(|e| e.to_string())?;
+        let [event] = &written[..] else { return Ok(()) };
+        let text = serde_json::to_string(event).map_err(|e| e.to_string())?;
+        if text == raw.get() {
+            return Ok(());
+        }
+        let extra = between(raw.get(), &text)?;
+        if extra != Extra::Nothing
+            && let Some(record) = recording.record_mut(at)
+        {
+            record.extra.put_item("events", from, Extra::Fields(vec![("event".to_owned(), extra)]));
+        }
+        Ok(())
+    }
+}
+
+/// Reads messages, and the members of each that this version does not know.
+fn read_messages(
+    raw: &[&RawValue],
+    messages: &mut Vec<MessageRef>,
+    extras: &mut Vec<(usize, Extra)>,
+) -> Result<(), String> {
+    let mut text = Vec::new();
+    for raw in raw {
+        let message: MessageRef =
+            serde_json::from_str(raw.get()).map_err(|e| format!("a message cannot be read: {e}"))?;
+        text.clear();
+        serde_json::to_writer(&mut text, &message).map_err(|e| e.to_string())?;
+        if text != raw.get().as_bytes() {
+            let written = std::str::from_utf8(&text).unwrap_or("null");
+            extras.push((messages.len(), between(raw.get(), written)?));
+        }
+        messages.push(message);
+    }
+    Ok(())
+}
+
+/// Returns the members of the first text that are not in the second one.
+fn between(read: &str, known: &str) -> Result<Extra, String> {
+    let value = |text: &str| serde_json::from_str::<Value>(text).map_err(|e| e.to_string());
+    Ok(Extra::between(&value(read)?, &value(known)?))
+}

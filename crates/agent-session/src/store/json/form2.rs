@@ -1,0 +1,36 @@
+//! The file of a session: JSON of which each line has a checksum.
+//!
+//! ```json
+//! {"version":2,"lines":[
+//! {"crc":"7d3a90b2","n":0,"form":2,"session":{"session_id":"s-1"},"summary":{"loops":1},"lines":3},
+//! {"crc":"0f6a1c55","n":1,"record":{"loop_id":"s-1.a.1"}},
+//! {"crc":"c90e21d4","n":2,"loop":"s-1.a.1","after":[0,0,0],"messages":[],"events":[]}
+//! ]}
+//! ```
+//!
+//! A line has the session without its loops and a summary for lists, or a loop without its content, or content of a loop:
+//! mostly one turn.
+
+mod read;
+mod write;
+
+pub(super) use read::{read, read_summary};
+pub(super) use write::write;
+
+/// The number of this form, which the first line contains.
+pub(super) const FORM: u32 = 2;
+
+/// The first and the last line.
+const BEGIN: &[u8] = b"{\"version\":2,\"lines\":[\n";
+const END: &[u8] = b"]}\n";
+
+/// Returns whether a file that begins with these bytes has this form.
+pub(super) fn is_begun_by(bytes: &[u8]) -> bool {
+    bytes.starts_with(BEGIN)
+}
+
+/// The length of the first line.
+pub(super) const BEGIN_BYTES: usize = BEGIN.len();
+
+#[cfg(test)]
+mod tests;

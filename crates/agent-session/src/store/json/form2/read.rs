@@ -1,0 +1,230 @@
+//! Reads the file of a session.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::Path;
+
+use agent_core::LoopId;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::super::super::SessionSummary;
+use super::super::super::lines;
+use super::{BEGIN, END};
+use crate::error::SessionError;
+use crate::model::recording::Recording;
+use crate::model::stored::{Counts, Gaps, ReadContent, ReadHead, read_head};
+use crate::model::{LoopRecord, Session};
+
+/// A line of the file.
+#[derive(Deserialize)]
+struct ReadLine<'a> {
+    n: usize,
+    #[serde(default)]
+    form: Option<u32>,
+    #[serde(default)]
+    session: Option<Value>,
+    #[serde(default)]
+    lines: usize,
+    #[serde(default)]
+    record: Option<Value>,
+    #[serde(rename = "loop", default)]
+    loop_id: Option<LoopId>,
+    #[serde(default)]
+    after: Counts,
+    #[serde(borrow, default)]
+    messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    other_messages: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    events: Vec<&'a RawValue>,
+}
+
+/// What was read of a file.
+pub(in super::super) struct ReadFile {
+    /// `None` when not even the first record could be read.
+    pub(in super::super) recording: Option<Recording>,
+    /// What could not be read. With [`Gaps::Refused`] this is the first error.
+    pub(in super::super) broken: Vec<SessionError>,
+    /// The form that the file's second line names; `None` if that line is damaged.
+    pub(in super::super) form: Option<u32>,
+}
+
+/// Reads a session.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(in super::super) fn read(
+    path: &Path,
+    mut file: impl BufRead,
+    id: &str,
+    gaps: Gaps,
+) -> Result<ReadFile, SessionError> {
+    let mut reader =
+        Reader { id, gaps, recording: None, heads: BTreeMap::new(), form: None, next: 0, wanted: None };
+    let mut broken = Vec::new();
+    let mut line = Vec::new();
+    let mut at = 0;
+    let mut is_ended = false;
+    loop {
+        line.clear();
+        at += 1;
+        if file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))? == 0 {
+            break;
+        }
+        let read = match &line[..] {
+            _ if is_ended => Err("there is more after the last line".to_owned()),
+            BEGIN if at == 1 => Ok(()),
+            _ if at == 1 => Err("this is not the first line of a session".to_owned()),
+            END if reader.is_complete() || gaps == Gaps::Filled => {
+                is_ended = true;
+                Ok(())
+            }
+            other => reader.take(other),
+        };
+        if let Err(reason) = read {
+            broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
+            if gaps == Gaps::Refused {
+                return Ok(ReadFile { recording: None, broken, form: reader.form });
+            }
+        }
+    }
+    if broken.is_empty() && !(is_ended && reader.is_complete()) {
+        let reason = match reader.wanted {
+            Some(wanted) => format!("the file ends after {} of {wanted} records", reader.next),
+            None => "the file ends before its first record".to_owned(),
+        };
+        broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
+    }
+    let form = reader.form;
+    let recording = reader.finish().map_err(|reason| SessionError::corrupt(path, "a loop", reason));
+    match recording {
+        Ok(recording) => Ok(ReadFile { recording, broken, form }),
+        Err(error) => {
+            broken.push(error);
+            Ok(ReadFile { recording: None, broken, form })
+        }
+    }
+}
+
+struct Reader<'a> {
+    id: &'a str,
+    gaps: Gaps,
+    recording: Option<Recording>,
+    /// The members of each loop that are set after its last event.
+    heads: BTreeMap<usize, ReadHead>,
+    /// The form that the line of the session names.
+    form: Option<u32>,
+    /// The number of the next line.
+    next: usize,
+    /// The number of all lines.
+    wanted: Option<usize>,
+}
+
+impl Reader<'_> {
+    fn is_complete(&self) -> bool {
+        self.wanted == Some(self.next)
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let line = line.strip_suffix(b"\n").ok_or("it is not complete")?;
+        let line = line.strip_suffix(b",").unwrap_or(line);
+        let line: ReadLine<'_> = lines::parse(line)?;
+        if line.n != self.next && (self.gaps == Gaps::Refused || line.n < self.next) {
+            return Err(format!("it is record {}, and record {} is missing", line.n, self.next));
+        }
+        self.next = line.n + 1;
+        if let Some(session) = line.session {
+            let session = Session::from_value(session).map_err(|e| e.to_string())?;
+            if session.session_id != *self.id {
+                return Err(format!("the file holds session {:?}", session.session_id));
+            }
+            self.wanted = Some(line.lines);
+            self.form = line.form;
+            self.recording = Some(Recording::new(session));
+            return Ok(());
+        }
+        let recording = match (&mut self.recording, self.gaps) {
+            (Some(recording), _) => recording,
+            (None, Gaps::Refused) => return Err("it is before the session".to_owned()),
+            // The line of the session is damaged.
+            (slot, Gaps::Filled) => {
+                slot.insert(Recording::new(Session::new(self.id.into(), "".into(), Default::default())))
+            }
+        };
+        if let Some(record) = line.record {
+            let (record, head) = read_head(shared_group(recording, record)?)?;
+            if recording.session.agent_id.as_str().is_empty() {
+                recording.session.agent_id = record.agent_id.clone();
+                recording.session.created_at = record.started_at;
+            }
+            let at = recording.restore(record);
+            self.heads.insert(at, head);
+            return Ok(());
+        }
+        let loop_id = line.loop_id.ok_or("it has neither a session nor a loop")?;
+        let at = match recording.position(&loop_id) {
+            Some(at) => at,
+            None if self.gaps == Gaps::Refused => return Err(format!("there is no loop {loop_id}")),
+            None => {
+                let session = &recording.session;
+                let (session_id, agent) = (session.session_id.clone(), session.agent_id.clone());
+                recording.restore(LoopRecord::new(loop_id, session_id, agent, session.created_at))
+            }
+        };
+        let ReadLine { after, messages, other_messages, events, .. } = line;
+        ReadContent { after, messages, other_messages, events }.apply(recording, at, self.gaps)
+    }
+
+    fn finish(self) -> Result<Option<Recording>, String> {
+        let Some(mut recording) = self.recording else { return Ok(None) };
+        for (at, head) in self.heads {
+            if let Some(record) = recording.record_mut(at) {
+                head.finish(record)?;
+            }
+            recording.settle(at);
+        }
+        Ok(Some(recording))
+    }
+}
+
+/// Inserts the list of a group's loops, which another branch contains.
+fn shared_group(recording: &Recording, mut head: Value) -> Result<Value, String> {
+    if let Some(list) = head.pointer_mut("/parallel_group/all_loop_ids")
+        && let Some(first) = list.as_str()
+    {
+        let first = recording.session.get_loop(first).and_then(|first| first.parallel_group.as_ref());
+        let first = first.ok_or("its group is that of a loop that is not there")?;
+        *list = serde_json::to_value(&first.all_loop_ids).map_err(|e| e.to_string())?;
+    }
+    Ok(head)
+}
+
+/// Reads the summary of a session, which is at the beginning of the file.
+///
+/// # Errors
+/// When the file cannot be read, or its beginning is damaged.
+pub(in super::super) fn read_summary(
+    path: &Path,
+    mut file: impl BufRead,
+    id: &str,
+) -> Result<SessionSummary, SessionError> {
+    #[derive(Deserialize)]
+    struct Summary {
+        summary: SessionSummary,
+    }
+    let corrupt = |reason: String| SessionError::corrupt(path, "line 2", reason);
+    let mut line = Vec::new();
+    for _ in 0..2 {
+        line.clear();
+        file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))?;
+    }
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    let line = line.strip_suffix(b",").unwrap_or(line);
+    let Summary { summary } = lines::parse(line).map_err(corrupt)?;
+    if summary.session_id != *id {
+        return Err(corrupt(format!("the file holds session {:?}", summary.session_id)));
+    }
+    Ok(summary)
+}

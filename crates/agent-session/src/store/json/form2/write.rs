@@ -1,0 +1,150 @@
+//! Writes the file of a session.
+
+use std::io::Write;
+use std::path::Path;
+
+use agent_core::AgentEvent;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::super::SessionSummary;
+use super::super::super::lines::seal;
+use super::{BEGIN, END, FORM};
+use crate::error::SessionError;
+use crate::model::event_messages::Places;
+use crate::model::stored::{Content, Counts, write_head};
+use crate::model::{LoopRecord, Session};
+
+/// The bytes that are collected before they are written.
+const BUFFER: usize = 256 << 10;
+
+#[derive(Serialize)]
+struct SessionLine<'a> {
+    n: usize,
+    form: u32,
+    session: &'a Value,
+    summary: &'a SessionSummary,
+    lines: usize,
+}
+
+#[derive(Serialize)]
+struct LoopLine<'a> {
+    n: usize,
+    record: &'a Value,
+}
+
+#[derive(Serialize)]
+struct ContentLine<'a> {
+    n: usize,
+    #[serde(flatten)]
+    content: Content<'a>,
+}
+
+/// Writes a session.
+///
+/// # Errors
+/// When the session cannot be written as JSON, or the file cannot be written.
+pub(in super::super) fn write(
+    session: &Session,
+    path: &Path,
+    file: &mut impl Write,
+) -> Result<(), SessionError> {
+    let encode = |source| SessionError::Encode { what: "the session", source };
+    let parts: Vec<Vec<Counts>> = session.loops.iter().map(parts_of).collect();
+    let lines = 1 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
+    let mut out = Lines { path, file, bytes: BEGIN.to_vec(), n: 0, lines };
+    let (head, summary) = (session.head_value().map_err(encode)?, SessionSummary::of(session));
+    out.line(|n| SessionLine { n, form: FORM, session: &head, summary: &summary, lines })?;
+    let mut groups = Groups::default();
+    for (record, parts) in session.loops.iter().zip(parts) {
+        let mut head = write_head(record).map_err(encode)?;
+        groups.share(record, &mut head);
+        out.line(|n| LoopLine { n, record: &head })?;
+        let places = Places::of(record);
+        let mut after = Counts::default();
+        for to in parts {
+            let content = Content::between(record, &places, 0, after, to).map_err(encode)?;
+            out.line(|n| ContentLine { n, content })?;
+            after = to;
+        }
+    }
+    out.end()
+}
+
+/// Returns where the lines of a loop end: after each turn, and after the last event.
+fn parts_of(record: &LoopRecord) -> Vec<Counts> {
+    let all = Counts::of(record);
+    let mut parts = Vec::new();
+    let (mut own, mut other) = (0, 0);
+    for (at, event) in record.events.iter().enumerate() {
+        match event.known() {
+            Some(AgentEvent::MessageEnd { superseded: false, .. }) => own += 1,
+            Some(AgentEvent::MessageEnd { .. }) => other += 1,
+            Some(AgentEvent::CompactionEnded(ended)) => {
+                other += ended.splices.iter().map(|splice| splice.messages.len()).sum::<usize>();
+            }
+            Some(AgentEvent::TurnEnd { .. }) => {
+                parts.push(Counts(own.min(all.0), other.min(all.1), at + 1));
+            }
+            _ => {}
+        }
+    }
+    if parts.last() != Some(&all) && all != Counts::default() {
+        parts.push(all);
+    }
+    parts
+}
+
+/// The lists of groups, which only the first branch of a group contains.
+#[derive(Default)]
+struct Groups<'a> {
+    /// The first branch of each group.
+    first: std::collections::BTreeMap<&'a agent_core::LoopId, &'a LoopRecord>,
+}
+
+impl<'a> Groups<'a> {
+    /// Replaces the list of a group's loops by the id of the loop that contains it.
+    fn share(&mut self, record: &'a LoopRecord, head: &mut Value) {
+        let (Some(member), Some(group)) = (&record.group, &record.parallel_group) else { return };
+        let first = *self.first.entry(&member.group_id).or_insert(record);
+        let same =
+            first.parallel_group.as_ref().is_some_and(|known| known.all_loop_ids == group.all_loop_ids);
+        if same
+            && !std::ptr::eq(first, record)
+            && let Some(list) = head.pointer_mut("/parallel_group/all_loop_ids")
+        {
+            *list = Value::from(first.loop_id.as_str());
+        }
+    }
+}
+
+/// The lines that are being written.
+struct Lines<'a, W> {
+    path: &'a Path,
+    file: &'a mut W,
+    bytes: Vec<u8>,
+    n: usize,
+    lines: usize,
+}
+
+impl<W: Write> Lines<'_, W> {
+    fn line<T: Serialize>(&mut self, line: impl FnOnce(usize) -> T) -> Result<(), SessionError> {
+        let line = line(self.n);
+        seal(&mut self.bytes, |out| serde_json::to_writer(out, &line))
+            .map_err(|source| SessionError::Encode { what: "the session", source })?;
+        self.n += 1;
+        self.bytes.extend_from_slice(if self.n < self.lines { b",\n" } else { b"\n" });
+        if self.bytes.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn end(mut self) -> Result<(), SessionError> {
+        self.bytes.extend_from_slice(END);
+        self.flush()
+    }
+
+    fn flush(&mut self) -> Result<(), SessionError> {
+        self.file.write_all(&self.bytes).map_err(SessionError::io(self.path, "written"))?;
+        self.bytes.clear();
+        Ok(())
+    }
+}

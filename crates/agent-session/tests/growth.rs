@@ -2,12 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 use agent_core::compat::SeedSetters as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{Latch, ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, BasicAgent, ExecutionLimits, ModelConfig, ToolResult};
-use agent_session::{JsonStore, SessionRecorder};
+use agent_core::{AgentEvent, BasicAgent, ExecutionLimits, ModelConfig, RunEnd, ToolResult};
+use agent_session::{JsonStore, RestoreSession as _, SessionRecorder};
 use serde_json::json;
 
 /// Bytes of conversation in one turn: a reply's text, a call's argument and a result, each of this size and each different.
@@ -116,4 +117,114 @@ async fn how_long_a_reply_takes_costs_the_bytes_of_a_time() {
     let (at_once, slow) = (sizes(0).await, sizes(5_000).await);
     assert_eq!(at_once.2, slow.2);
     assert!(slow.0 <= at_once.0 + 40 && slow.1 <= at_once.1 + 100, "{at_once:?}, then {slow:?}");
+}
+
+/// The bytes of the journal and of the messages as JSON, after a run was cut off in a call and resumed by another process.
+struct CutOff {
+    journal: u64,
+    messages: usize,
+}
+
+fn agent_of(replies: Vec<ScriptedReply>, begun: &Latch, goes_on: &Latch) -> BasicAgent {
+    let (begun, goes_on) = (begun.clone(), goes_on.clone());
+    let wait = ScriptedTool::new("wait", move |_, _| {
+        let (begun, goes_on) = (begun.clone(), goes_on.clone());
+        async move {
+            begun.open();
+            goes_on.wait().await;
+            Ok(ToolResult::text("waited"))
+        }
+    });
+    BasicAgent::new(ModelConfig::default())
+        .with_provider(ScriptedProvider::new(replies))
+        .with_session_id("s-1")
+        .with_execution_limits(ExecutionLimits::unlimited())
+        .with_context_config(None)
+        .with_tool(ScriptedTool::saying("echo", "some words for the tool to repeat"))
+        .with_tool(wait)
+}
+
+/// Takes what a killed process leaves, and finishes its run in another one.
+async fn resumed(left: &Path, replies: Vec<ScriptedReply>, wanted: usize) -> CutOff {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let journal = std::fs::copy(left, store.dir().join("s-1.journal.jsonl")).unwrap();
+    let open = Latch::new();
+    open.open();
+    let agent = agent_of(replies, &open, &open);
+    let (agent, recorder) = agent.restore_session(store.clone(), "s-1").await.unwrap();
+    let end = agent.resume().unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    let messages = agent.messages();
+    assert_eq!(messages.len(), wanted);
+    recorder.close().await.unwrap();
+    assert_eq!(store.load_session("s-1").unwrap().history().unwrap(), agent.history());
+    CutOff { journal, messages: serde_json::to_vec(&messages).unwrap().len() }
+}
+
+/// A reply with so many calls, which is cut off in the last one.
+async fn calls(calls: usize) -> CutOff {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let reply = (0..calls).fold(ScriptedReply::text("calls"), |reply, n| {
+        let name = if n + 1 == calls { "wait" } else { "echo" };
+        reply.and_call(&format!("call-{n}"), name, json!({ "n": n, "text": "some words for the tool to repeat" }))
+    });
+    let (begun, never) = (Latch::new(), Latch::new());
+    let mut agent = agent_of(vec![reply], &begun, &never);
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let _events = agent.prompt("go").unwrap();
+    begun.wait().await;
+    let left = store.dir().join("s-1.journal.jsonl");
+    // The other calls have ended.
+    let ended = || std::fs::read_to_string(&left).unwrap().matches("\"tool_execution_end\"").count();
+    while ended() + 1 < calls {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let found = resumed(&left, vec![ScriptedReply::text("done")], calls + 3).await;
+    std::mem::forget((agent, recorder));
+    found
+}
+
+/// So many messages in the queue, of which each turn takes one. The run is cut off when half of them are left.
+async fn queued(messages: usize) -> CutOff {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let (begun, goes_on, never, half) = (Latch::new(), Latch::new(), Latch::new(), messages / 2);
+    let mut replies = vec![ScriptedReply::call("c", "wait", json!({})), ScriptedReply::text("first")];
+    replies.extend((0..half).map(|_| ScriptedReply::text("ok")));
+    replies.push(ScriptedReply::text("cut").and_wait(&never));
+    let mut agent = agent_of(replies, &begun, &goes_on);
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let _events = agent.prompt("go").unwrap();
+    begun.wait().await;
+    for n in 0..messages {
+        agent.follow_up(format!("message {n} of those that wait in the queue of the run"));
+    }
+    goes_on.open();
+    let turns = |agent: &BasicAgent| agent.messages().len();
+    while turns(&agent) < 4 + 2 * half {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let rest = (half..messages).map(|_| ScriptedReply::text("ok")).collect();
+    let left = store.dir().join("s-1.journal.jsonl");
+    let found = resumed(&left, rest, 4 + 2 * messages).await;
+    std::mem::forget((agent, recorder));
+    found
+}
+
+/// Attack 13.
+#[tokio::test]
+async fn a_reply_of_many_calls_costs_linear_bytes_and_resumes_after_a_kill() {
+    let (half, all) = (calls(400).await, calls(800).await);
+    assert!(all.journal * 100 <= half.journal * 205, "{} bytes, then {}", half.journal, all.journal);
+    assert!(all.journal <= 3 * all.messages as u64, "{} bytes for {}", all.journal, all.messages);
+}
+
+/// Attack 13.
+#[tokio::test]
+async fn many_queued_messages_cost_linear_bytes_and_resume_after_a_kill() {
+    let (half, all) = (queued(500).await, queued(1_000).await);
+    assert!(all.journal * 100 <= half.journal * 205, "{} bytes, then {}", half.journal, all.journal);
+    assert!(all.journal <= 3 * all.messages as u64, "{} bytes for {}", all.journal, all.messages);
 }

@@ -84,8 +84,10 @@ fn common<'a, T: 'a>(
     if shorter < LONG {
         return None;
     }
+    // One item stays, because an empty list can be absent from the JSON.
     let first = new.clone().zip(old.clone()).take_while(|(a, b)| same(a, b)).count();
-    let pairs = new.rev().zip(old.rev()).take(shorter - first);
+    let first = first.min(length - 1);
+    let pairs = new.rev().zip(old.rev()).take((shorter - first).min(length - first - 1));
     let last = pairs.take_while(|(a, b)| same(a, b)).count();
     (first + last > 0).then_some(Common { first, last, end: length - last })
 }

@@ -348,12 +348,12 @@ impl History {
 
     /// Returns the first `keep` messages followed by `added`: the conversation as another loop had it. Unlike
     /// [`spliced`](Self::spliced), it has no trace of the messages that are left out, so a call that they completed waits
-    /// again.
+    /// again. Costs O(messages left out + `added`).
     ///
     /// # Errors
     /// Returns the same errors as [`spliced`](Self::spliced).
     pub fn rewound(&self, keep: usize, added: Vec<Entry>) -> Result<Self, SpliceError> {
-        splice::replaced(self, &[Splice { from: keep, to: self.len(), messages: added }])
+        splice::rewound(self, Splice { from: keep, to: self.len(), messages: added })
     }
 }
 

@@ -125,6 +125,33 @@ pub(super) fn append(tail: &mut Arc<Chunk>, unit: Arc<Unit>) {
     }
 }
 
+/// Returns the list with the first `messages` messages; `None` if the end is inside of a unit or beyond the list. Costs
+/// O(units that are left out).
+pub(super) fn prefix(tail: &Arc<Chunk>, messages: usize) -> Option<Arc<Chunk>> {
+    let before = |chunk: &Chunk| chunk.parent.as_ref().map_or(0, |parent| parent.messages);
+    let last = chain(tail).find(|chunk| chunk.parent.is_none() || before(chunk) < messages)?;
+    if last.messages <= messages {
+        return (last.messages == messages).then(|| Arc::clone(last));
+    }
+    let mut copy = Chunk {
+        parent: last.parent.clone(),
+        start: last.start,
+        messages: before(last),
+        tokens: last.parent.as_ref().map_or(0, |parent| parent.tokens),
+        deferred: last.parent.as_ref().is_some_and(|parent| parent.deferred),
+        units: Vec::new(),
+        calls: Vec::new(),
+        joined: Joined::default(),
+    };
+    for unit in &last.units {
+        if copy.messages >= messages {
+            break;
+        }
+        copy.push(Arc::clone(unit));
+    }
+    (copy.messages == messages).then(|| Arc::new(copy))
+}
+
 fn chain(tail: &Arc<Chunk>) -> impl Iterator<Item = &Arc<Chunk>> {
     std::iter::successors(Some(tail), |c| c.parent.as_ref())
 }

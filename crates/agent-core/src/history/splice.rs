@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Entry, History};
+use super::{Entry, History, chunk};
 
 /// Replaces the messages `from..to` of a history by other messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,6 +86,15 @@ pub(super) fn replaced(old: &History, splices: &[Splice]) -> Result<History, Spl
     for splice in rest {
         insert(&mut out, splice)?;
     }
+    Ok(out)
+}
+
+/// Replaces all messages from a position on, and shares the units before it.
+pub(super) fn rewound(old: &History, rest: Splice) -> Result<History, SpliceError> {
+    check_ranges(old, std::slice::from_ref(&rest))?;
+    let tail = chunk::prefix(&old.tail, rest.from).ok_or(SpliceError::CutsExchange { at: rest.from })?;
+    let mut out = History { tail };
+    insert(&mut out, &rest)?;
     Ok(out)
 }
 

@@ -70,3 +70,34 @@ fn a_range_must_lie_inside_and_after_the_one_before_it() {
     refused(&[splice(4, 5, &[]), splice(0, 1, &[])], range(0, 1));
     refused(&[splice(4, 6, &[]), splice(5, 6, &[])], range(5, 6));
 }
+
+#[test]
+fn a_rewound_history_equals_the_splice_of_its_end_and_shares_the_units_before_it() {
+    let mut history = History::new();
+    for n in 0..80 {
+        match n % 3 {
+            0 => push_exchange(&mut history, &format!("c{n}")),
+            _ => history.push(user(&format!("message {n}"))).unwrap(),
+        }
+    }
+    for keep in 0..=history.len() + 1 {
+        for added in [vec![], vec![Entry::from(user("added"))], vec![Entry::from(result("c", "bare"))]] {
+            let splice = Splice { from: keep, to: history.len(), messages: added.clone() };
+            let expected = super::super::splice::replaced(&history, &[splice]);
+            let rewound = history.rewound(keep, added.clone());
+            assert_eq!(rewound, expected, "{keep}");
+            let Ok(mut rewound) = rewound else { continue };
+            let mut expected = expected.unwrap();
+            assert_eq!((rewound.tokens(), rewound.unit_count()), (expected.tokens(), expected.unit_count()));
+            assert_eq!(rewound.shared_units(&history), expected.shared_units(&history));
+            let calls = ["c0", "c39", "c78"];
+            assert_eq!(calls.map(|id| rewound.has_call(id)), calls.map(|id| expected.has_call(id)));
+            // Both continue alike, over the end of a chunk.
+            for n in 0..40 {
+                rewound.push(user(&format!("later {n}"))).unwrap();
+                expected.push(user(&format!("later {n}"))).unwrap();
+            }
+            assert_eq!(rewound, expected);
+        }
+    }
+}

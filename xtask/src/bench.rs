@@ -4,6 +4,7 @@
 //! does. Counts do not depend on the machine's load; nothing here is a time.
 
 mod sessions;
+mod travel;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -49,7 +50,8 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool
         Some("session") if rest.len() == 1 => return sessions::session(&workspace.root),
         Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
         Some("memory") if rest.len() == 1 => return sessions::memory(&workspace.root),
-        Some(_) => bail!("bench takes nothing, `session`, `store` or `memory`"),
+        Some("travel") if rest.len() == 1 => return travel::travel(&workspace.root),
+        Some(_) => bail!("bench takes nothing, `session`, `store`, `memory` or `travel`"),
     }
     let built = cargo::run(
         &workspace.root,

@@ -65,6 +65,7 @@ cargo xtask COMMAND
   bench                  checks that cost grows with the size of new input only
   bench session | store  measures recording, listing and searching of sessions
   bench memory           checks that the memory of a long recorded run does not grow
+  bench travel           checks that operations on a loaded session are linear in its size
 ";
 
 fn main() -> ExitCode {

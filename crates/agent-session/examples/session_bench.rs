@@ -8,12 +8,18 @@
 //! | `size TURNS` | the bytes of a session of such turns, and of its messages |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
+//! | `travel SHAPE TURNS...` | the seconds of each operation on a loaded session, at each number of turns |
 #![expect(
     clippy::print_stdout,
     clippy::disallowed_methods,
     reason = "a program that measures, not a library"
 )]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+#[path = "../tests/shapes/mod.rs"]
+mod shapes;
+#[path = "session_bench/travel.rs"]
+mod travel;
 
 use agent_core::compat::SeedSetters as _;
 use std::alloc::System;
@@ -54,6 +60,7 @@ fn main() -> Result<(), BoxError> {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
         }
         ["ask", kind, folder] => ask(&*open(kind, folder.as_ref())?),
+        ["travel", shape, ref sizes @ ..] => travel::travel(shape, sizes),
         _ => Err("usage: see the head of examples/session_bench.rs".into()),
     }
 }

@@ -32,7 +32,8 @@ pub struct LoadedSession {
 impl LoadedSession {
     /// Creates a loaded session, for stores.
     #[must_use]
-    pub fn new(session: Session) -> Self {
+    pub fn new(mut session: Session) -> Self {
+        session.share_groups();
         Self { session, torn_bytes: 0 }
     }
 
@@ -82,7 +83,7 @@ impl LoadedSession {
     /// [`SessionError::Resume`] when the state was written by a version that this one cannot read, or does not match the
     /// events. The session can be used without it: [`Session::history`] closes the loop.
     pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
-        match self.session.head_at(self.session.loops.len()) {
+        match self.session.head_position() {
             Some(head) => self.open_run_at(head),
             None => Ok(None),
         }

@@ -19,6 +19,8 @@ mod extra;
 mod fold;
 pub(crate) mod form;
 pub(crate) mod form1;
+mod histories;
+mod index;
 mod merge;
 mod origin;
 pub(crate) mod recording;
@@ -38,9 +40,9 @@ use std::fmt;
 pub use crate::point::Point;
 pub use event::{LoopEvent, RecordedEvent};
 pub(crate) use extra::Extra;
-pub(crate) use fold::fold_loop;
+pub(crate) use histories::Histories;
+pub(crate) use index::{HeadMark, LoopIndex, head_of};
 pub use origin::{ForkRef, ParallelGroupRecord};
-pub(crate) use tree::{HeadMark, head_of};
 
 /// The version of the form in which sessions are written. It increases when an older reader could misread a file. New
 /// fields and new kinds of events do not increase it.
@@ -385,7 +387,9 @@ impl Session {
 
     /// Reads what [`to_value`](Self::to_value) returned, in this version or an earlier one.
     pub(crate) fn from_value(value: Value) -> Result<Self, form::FormError> {
-        form::read_session(value)
+        let mut session = form::read_session(value)?;
+        session.share_groups();
+        Ok(session)
     }
 }
 

@@ -46,10 +46,11 @@ use agent_core::{History, SessionId, Timestamp, TurnId, Usage};
 pub use agent::{Arrival, TimeTravel};
 pub use compare::{Comparison, Side};
 pub use outline::OutlineTurn;
+use path::{Paths, Step};
 
 use crate::error::SessionError;
 use crate::files::FileState;
-use crate::model::{LoopRecord, Point, Session, Turn};
+use crate::model::{LoopRecord, Point, Session};
 
 impl Session {
     /// Returns the end of the session's [head](Self::head); `None` without a head.
@@ -62,8 +63,8 @@ impl Session {
     #[must_use]
     pub fn point_after_turn(&self, turn: &TurnId) -> Option<Point> {
         let record = self.get_loop(turn.loop_id.as_str())?;
-        let turn = record.turns.iter().find(|t| t.turn_id == *turn)?;
-        Some(Point::new(record.loop_id.clone(), messages_after(record, turn)))
+        let at = record.turns.iter().position(|t| t.turn_id == *turn)?;
+        Some(Point::new(record.loop_id.clone(), turn_ends(record).nth(at)?))
     }
 
     /// Returns the point before a turn and its user messages; `None` when the turn does not exist.
@@ -71,8 +72,8 @@ impl Session {
     pub fn point_before_turn(&self, turn: &TurnId) -> Option<Point> {
         let record = self.get_loop(turn.loop_id.as_str())?;
         let at = record.turns.iter().position(|t| t.turn_id == *turn)?;
-        let before = at.checked_sub(1).and_then(|at| record.turns.get(at));
-        Some(Point::new(record.loop_id.clone(), before.map_or(0, |t| messages_after(record, t))))
+        let before = at.checked_sub(1).and_then(|at| turn_ends(record).nth(at));
+        Some(Point::new(record.loop_id.clone(), before.unwrap_or(0)))
     }
 
     /// Returns all points at which the conversation can be cut, loop by loop and in the order of the messages. No point is
@@ -81,14 +82,9 @@ impl Session {
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         for record in &self.loops {
-            let mut last = None;
-            for messages in 0..=record.messages.len() {
-                let place = cut::settled(record, messages);
-                if last != Some(place) {
-                    points.push(Point::new(record.loop_id.clone(), place));
-                }
-                last = Some(place);
-            }
+            let mut places = cut::settled(record.messages.iter().map(|m| &**m));
+            places.dedup();
+            points.extend(places.into_iter().map(|place| Point::new(record.loop_id.clone(), place)));
         }
         points
     }
@@ -99,10 +95,7 @@ impl Session {
     /// [`SessionError::NoPoint`] when there is no such point, [`SessionError::Fold`] when the events before it do not make
     /// a conversation.
     pub fn history_at(&self, point: &Point) -> Result<History, SessionError> {
-        let at = self.place(point)?;
-        let Some(record) = self.loops.get(at) else { return Err(self.no_point(point)) };
-        let begin = path::begin_of(self, at)?;
-        cut::cut(record, begin, point.messages).map(|cut| cut.fold.into_closed())
+        Paths::of(self).history_at(point)
     }
 
     /// Returns the known states of files at a point: the states that a [`FileWatch`](crate::FileWatch) recorded on the path
@@ -111,15 +104,7 @@ impl Session {
     /// # Errors
     /// As [`history_at`](Self::history_at).
     pub fn files_at(&self, point: &Point) -> Result<FileState, SessionError> {
-        let mut state = self.forked_from.as_ref().map(|f| f.files.clone()).unwrap_or_default();
-        for step in path::path_to(self, point)? {
-            let Some(record) = self.loops.get(step.at) else { continue };
-            record.messages.iter().take(step.own).for_each(|m| state.note_after(m));
-        }
-        for message in self.loops.iter().flat_map(|r| &r.messages) {
-            state.note_before(message);
-        }
-        Ok(state)
+        Ok(files_on(self, &Paths::of(self).path_to(point)?))
     }
 
     /// Returns the highest loop number of each configuration, from the loop ids (`{session}.{config}.{n}`).
@@ -175,30 +160,31 @@ impl Session {
     /// # Errors
     /// As [`history_at`](Self::history_at).
     pub fn usage_to(&self, point: &Point) -> Result<Usage, SessionError> {
-        let steps = path::path_to(self, point)?;
-        let used = steps.iter().filter_map(|s| Some(compare::usage_of(self.loops.get(s.at)?, s.own)));
-        Ok(used.fold(Usage::default(), |sum, u| sum.combine(&u)))
-    }
-
-    /// Returns the position of the loop of a point.
-    fn place(&self, point: &Point) -> Result<usize, SessionError> {
-        let at = self.position(point.loop_id.as_str());
-        let there = at.filter(|at| self.loops.get(*at).is_some_and(|r| point.messages <= r.messages.len()));
-        there.ok_or_else(|| self.no_point(point))
-    }
-
-    fn no_point(&self, point: &Point) -> SessionError {
-        SessionError::NoPoint { session_id: self.session_id.clone(), point: point.clone() }
+        Ok(compare::usage_on(self, &Paths::of(self).path_to(point)?))
     }
 }
 
-/// Returns the number of a loop's messages after a turn.
-fn messages_after(record: &LoopRecord, turn: &Turn) -> usize {
-    let own = turn.input_messages.iter().chain(&turn.output_message).chain(&turn.tool_results);
-    if let Some(last) = own.max() {
-        return (last + 1).min(record.messages.len());
+/// Returns the known states of files at the end of a path.
+fn files_on(session: &Session, path: &[Step]) -> FileState {
+    let mut state = session.forked_from.as_ref().map(|f| f.files.clone()).unwrap_or_default();
+    for step in path {
+        let Some(record) = session.loops.get(step.at) else { continue };
+        record.messages.iter().take(step.own).for_each(|m| state.note_after(m));
     }
-    // A turn without messages: as many as the turns before it have.
-    let before = record.turns.iter().take_while(|t| t.turn_id != turn.turn_id);
-    before.map(|t| messages_after(record, t)).max().unwrap_or(0)
+    for message in session.loops.iter().flat_map(|r| &r.messages) {
+        state.note_before(message);
+    }
+    state
+}
+
+/// Returns the number of a loop's messages after each of its turns. A turn without messages has as many as the turns before
+/// it.
+fn turn_ends(record: &LoopRecord) -> impl Iterator<Item = usize> {
+    let all = record.messages.len();
+    record.turns.iter().scan(0, move |most, turn| {
+        let own = turn.input_messages.iter().chain(&turn.output_message).chain(&turn.tool_results);
+        let end = own.max().map_or(*most, |last| last.saturating_add(1).min(all));
+        *most = end.max(*most);
+        Some(end)
+    })
 }

@@ -109,14 +109,14 @@ pub(super) fn store(root: &Path) -> anyhow::Result<bool> {
     Ok(good)
 }
 
-fn build(root: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
     let arguments = [
         "build",
         "--release",
         "--package",
         "looptree-session",
         "--features",
-        "sqlite",
+        "sqlite,pi",
         "--example",
         "session_bench",
     ];
@@ -126,7 +126,7 @@ fn build(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(super::target(root)?.join("release/examples/session_bench"))
 }
 
-fn ask(program: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
+pub(super) fn ask(program: &Path, arguments: &[&str]) -> anyhow::Result<Value> {
     let output = Command::new(program).args(arguments).output()?;
     if !output.status.success() {
         bail!("{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));

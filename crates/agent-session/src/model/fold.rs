@@ -3,27 +3,24 @@
 use agent_core::fold::Fold;
 use agent_core::{History, LoopId};
 
-use super::{LoopBase, LoopRecord};
+use super::LoopRecord;
 use crate::error::{BoxError, SessionError};
 
-/// Folds the events of a loop over the conversation before it.
-pub(crate) fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
-    let base = match &record.base {
-        Some(base) => begin(base, before).map_err(|e| failed(&record.loop_id, e))?,
-        None => before.clone(),
-    };
-    let mut fold = Fold::new(base);
+/// Folds the events of a loop over the conversation after the loop before it.
+pub(super) fn fold_loop(record: &LoopRecord, before: &History) -> Result<Fold, SessionError> {
+    let mut fold = Fold::new(begin(record, before)?);
     for event in record.events.iter().filter_map(|e| e.known()) {
         fold.push(event).map_err(|e| failed(&record.loop_id, e))?;
     }
     Ok(fold)
 }
 
-fn begin(base: &LoopBase, before: &History) -> Result<History, BoxError> {
-    if base.keep == before.len() && base.added.is_empty() {
-        return Ok(before.clone());
+/// Returns the conversation that a loop begins with, from the conversation after the loop before it.
+pub(super) fn begin(record: &LoopRecord, before: &History) -> Result<History, SessionError> {
+    match &record.base {
+        None => Ok(before.clone()),
+        Some(base) => before.rewound(base.keep, base.added.clone()).map_err(|e| failed(&record.loop_id, e)),
     }
-    Ok(before.rewound(base.keep, base.added.clone())?)
 }
 
 pub(super) fn failed(loop_id: &LoopId, source: impl Into<BoxError>) -> SessionError {

@@ -1,5 +1,9 @@
 //! Merging two copies of a session.
 
+use std::collections::{BTreeMap, VecDeque};
+
+use agent_core::LoopId;
+
 use super::{LoopRecord, Session};
 
 /// Returns all loops of both copies; of a loop that both have, the version with more events.
@@ -13,15 +17,20 @@ pub(crate) fn merge(stored: Session, mut given: Session) -> Session {
     if given.forked_from.is_none() {
         given.forked_from = stored.forked_from;
     }
-    let mut mine = std::mem::take(&mut given.loops);
+    let mut mine: Vec<Option<LoopRecord>> = std::mem::take(&mut given.loops).into_iter().map(Some).collect();
+    let mut places: BTreeMap<LoopId, VecDeque<usize>> = BTreeMap::new();
+    for (at, record) in mine.iter().flatten().enumerate() {
+        places.entry(record.loop_id.clone()).or_default().push_back(at);
+    }
     for kept in stored.loops {
-        let same = mine.iter().position(|r| r.loop_id == kept.loop_id);
+        let same = places.get_mut(&kept.loop_id).and_then(VecDeque::pop_front);
+        let same = same.and_then(|at| mine.get_mut(at)?.take());
         given.loops.push(match same {
-            Some(at) => newer(kept, mine.remove(at)),
+            Some(same) => newer(kept, same),
             None => kept,
         });
     }
-    given.loops.append(&mut mine);
+    given.loops.extend(mine.into_iter().flatten());
     given
 }
 

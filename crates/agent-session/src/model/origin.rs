@@ -1,8 +1,12 @@
 //! Origins of sessions and loops: the place that a session was forked from, and the group that a loop is a branch of.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use agent_core::{LoopId, SessionId, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
+use super::Session;
 use crate::files::FileState;
 
 /// The place that a session was forked from. The other session does not refer to the fork and is not changed.
@@ -28,8 +32,8 @@ pub struct ForkRef {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelGroupRecord {
-    /// The loops of all branches.
-    pub all_loop_ids: Vec<LoopId>,
+    /// The loops of all branches. The branches of a group share one list in memory.
+    pub all_loop_ids: Arc<[LoopId]>,
     /// The selected branch; absent while none is selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selected_loop_id: Option<LoopId>,
@@ -57,9 +61,9 @@ pub struct ParallelGroupRecord {
 impl ParallelGroupRecord {
     /// Creates a group of these branches without a selection.
     #[must_use]
-    pub fn of(all_loop_ids: Vec<LoopId>) -> Self {
+    pub fn of(all_loop_ids: impl Into<Arc<[LoopId]>>) -> Self {
         Self {
-            all_loop_ids,
+            all_loop_ids: all_loop_ids.into(),
             selected_loop_id: None,
             selected_config_index: None,
             selected_after_loops: None,
@@ -67,6 +71,25 @@ impl ParallelGroupRecord {
             judge_loop_id: None,
             reason: None,
             is_selected: false,
+        }
+    }
+}
+
+impl Session {
+    /// Makes the branches of each group share one list of their ids. A reader calls this, because a file repeats the list in
+    /// every branch.
+    pub(crate) fn share_groups(&mut self) {
+        let mut lists: BTreeMap<LoopId, Arc<[LoopId]>> = BTreeMap::new();
+        for record in &mut self.loops {
+            let (Some(member), Some(group)) = (&record.group, &mut record.parallel_group) else { continue };
+            match lists.get(&member.group_id) {
+                Some(list) if Arc::ptr_eq(list, &group.all_loop_ids) => {}
+                Some(list) if *list == group.all_loop_ids => group.all_loop_ids = Arc::clone(list),
+                Some(_) => {}
+                None => {
+                    lists.insert(member.group_id.clone(), Arc::clone(&group.all_loop_ids));
+                }
+            }
         }
     }
 }

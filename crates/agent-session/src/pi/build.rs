@@ -1,6 +1,6 @@
 //! Builds loops from a tree of entries.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use agent_core::fold::Fold;
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::Imported;
 use super::entry::{File, text};
-use super::message::{from_pi, to_pi, user};
+use super::message::{call_of, from_pi, name_of, to_pi, user};
 use super::split::{EntryLoop, split};
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_start};
@@ -26,20 +26,22 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     let id = SessionId::from(text(&file.head, "id"));
     let begun = Timestamp::from_rfc3339(text(&file.head, "timestamp")).unwrap_or_default();
     let (loops, loop_of) = split(&file.entries);
+    let begins = loops.iter().filter_map(|part| file.entries.get(*part.entries.first()?)?.parent);
     let mut builder = Builder {
         path,
-        recording: Recording::new(Session::new(id, AGENT.into(), begun)),
+        session: Session::new(id, AGENT.into(), begun),
         file: &file,
         losses: Vec::new(),
+        places: file.entries.iter().enumerate().map(|(at, entry)| (entry.id(), at)).collect(),
         messages: BTreeMap::new(),
+        begins: begins.collect(),
         closed: BTreeMap::new(),
         after: Vec::new(),
     };
     for (n, part) in loops.iter().enumerate() {
         builder.add_loop(n, part, &loop_of)?;
     }
-    let mut losses = builder.losses;
-    let session = builder.recording.session;
+    let Builder { session, mut losses, .. } = builder;
     let mut all = file.losses;
     all.append(&mut losses);
     Ok(Imported { session, losses: all })
@@ -47,12 +49,16 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
 
 struct Builder<'a> {
     path: &'a Path,
-    recording: Recording,
+    session: Session,
     file: &'a File,
     losses: Vec<Loss>,
+    /// The positions of entries by their ids.
+    places: BTreeMap<&'a str, usize>,
     /// The messages of entries, by the position of the entry.
     messages: BTreeMap<usize, MessageRef>,
-    /// The conversation after each entry.
+    /// The entries that loops begin after.
+    begins: BTreeSet<usize>,
+    /// The conversation after each of these entries.
     closed: BTreeMap<usize, History>,
     /// The conversation after each loop.
     after: Vec<History>,
@@ -60,6 +66,8 @@ struct Builder<'a> {
 
 /// A loop that is being built.
 struct Building {
+    /// A recording of this loop alone.
+    recording: Recording,
     at: usize,
     loop_id: LoopId,
     fold: Fold,
@@ -82,7 +90,7 @@ impl Builder<'_> {
         let Some(first) = part.entries.first().and_then(|e| self.file.entries.get(*e)) else {
             return Ok(());
         };
-        let session = self.recording.session.session_id.clone();
+        let session = self.session.session_id.clone();
         let loop_id = LoopId::from(format!("{session}.{AGENT}.{}", n + 1));
         let parent = first.parent.and_then(|p| loop_of.get(p)).copied();
         let parent_id = parent.map(|p| format!("{session}.{AGENT}.{}", p + 1));
@@ -92,16 +100,19 @@ impl Builder<'_> {
             "parent_loop_id": parent_id, "continuation_kind": parent.map(|_| "Default"), "timestamp": time,
         }))?;
         let AgentEvent::AgentStart(started) = &start else { return Ok(()) };
-        let at = self.recording.begin(record_of_start(started));
+        let alone = Session::new(session, AGENT.into(), self.session.created_at);
+        let mut recording = Recording::new(alone);
+        let at = recording.begin(record_of_start(started));
         let before = match first.parent {
             Some(parent) => self.closed.get(&parent).cloned().unwrap_or_default(),
             None => History::new(),
         };
         let base = self.base(parent, &before);
-        if let Some(record) = self.recording.record_mut(at) {
+        if let Some(record) = recording.record_mut(at) {
             record.base = Some(base);
         }
         let mut building = Building {
+            recording,
             at,
             loop_id,
             fold: Fold::new(before),
@@ -115,7 +126,13 @@ impl Builder<'_> {
         self.push(&mut building, start)?;
         for entry in &part.entries {
             self.entry(&mut building, *entry)?;
-            self.closed.insert(*entry, building.fold.clone().into_closed());
+            if self.begins.contains(entry) {
+                let closed = match building.fold.has_open_exchange() {
+                    true => building.fold.clone().into_closed(),
+                    false => building.fold.history().clone(),
+                };
+                self.closed.insert(*entry, closed);
+            }
         }
         let was_open = !building.waiting.is_empty();
         self.finish(&mut building)?;
@@ -125,24 +142,29 @@ impl Builder<'_> {
             true => json!({ "how": "interrupted", "reason": "the file ends before its calls have results" }),
             false => json!({ "how": "completed" }),
         };
-        let usage = self.recording.record(at).map(|r| r.usage).unwrap_or_default();
+        let usage = building.recording.record(at).map(|r| r.usage).unwrap_or_default();
         let mut end = event(json!({
             "type": "AgentEnd", "loop_id": building.loop_id, "messages": [], "usage": usage, "ended": ended,
             "timestamp": building.time,
         }))?;
         if let AgentEvent::AgentEnd(end) = &mut end
-            && let Some(record) = self.recording.record(at)
+            && let Some(record) = building.recording.record(at)
         {
             end.messages = record.messages.clone().into();
         }
         self.push(&mut building, end)?;
-        self.recording.settle(at);
         let metadata = match n {
             0 => json!({ "pi": { "entries": building.notes, "header": self.file.head } }),
             _ => json!({ "pi": { "entries": building.notes } }),
         };
-        if let Some(record) = self.recording.record_mut(at) {
+        let recorded = building.recording.session;
+        self.session.last_active_at = self.session.last_active_at.max(recorded.last_active_at);
+        if let Some(mut record) = recorded.loops.into_iter().next() {
             record.metadata = metadata;
+            if let Some(parent) = parent.and_then(|p| self.session.loops.get_mut(p)) {
+                parent.children_loop_ids.push(record.loop_id.clone());
+            }
+            self.session.loops.push(record);
         }
         Ok(())
     }
@@ -151,6 +173,11 @@ impl Builder<'_> {
     fn base(&self, parent: Option<usize>, before: &History) -> LoopBase {
         let nothing = History::new();
         let after = parent.and_then(|p| self.after.get(p)).unwrap_or(&nothing);
+        let after_loop = parent.and_then(|p| self.session.loops.get(p)).map(|r| r.loop_id.clone());
+        let shared = before.shared_units(after);
+        if shared == before.unit_count() {
+            return LoopBase { after_loop, keep: before.len(), added: Vec::new() };
+        }
         // Only whole exchanges are shared; the rest is added.
         let same = |(a, b): &(&Counted, &Counted)| MessageRef::same(a.shared(), b.shared());
         let keep = before
@@ -162,7 +189,6 @@ impl Builder<'_> {
             })
             .map(|(a, _)| a.entries().len())
             .sum();
-        let after_loop = parent.and_then(|p| self.recording.record(p)).map(|r| r.loop_id.clone());
         LoopBase { after_loop, keep, added: before.entries().skip(keep).cloned().collect() }
     }
 
@@ -276,7 +302,7 @@ impl Builder<'_> {
         let message = MessageRef::from(message);
         self.push_message(building, message.clone())?;
         self.messages.insert(at, message.clone());
-        let place = self.recording.record(building.at).and_then(|r| r.messages.len().checked_sub(1));
+        let place = building.recording.record(building.at).and_then(|r| r.messages.len().checked_sub(1));
         self.note(building, at, place.map(|p| (p, &message)));
         Ok(Some(message))
     }
@@ -297,17 +323,16 @@ impl Builder<'_> {
             self.lost(at, "its compaction has no summary");
             return Ok(());
         };
-        let kept_id = text(&entry.value, "firstKeptEntryId").to_owned();
-        let kept = self.file.entries.iter().position(|e| e.id() == kept_id);
-        let kept = kept.and_then(|k| {
-            self.messages
-                .range(k..)
-                .map(|(_, m)| m.clone())
-                .find(|m| building.fold.history().entries().any(|e| MessageRef::same(e.shared(), m)))
-        });
+        let kept_id = text(&entry.value, "firstKeptEntryId");
         let history = building.fold.history();
         let length = history.len();
-        let first = kept.and_then(|m| history.entries().position(|e| MessageRef::same(e.shared(), &m)));
+        let address = |message: &AgentMessage| std::ptr::from_ref(message).addr();
+        // Of equal messages, the first counts.
+        let places: BTreeMap<usize, usize> =
+            history.messages().map(address).zip(0..).collect::<Vec<_>>().into_iter().rev().collect();
+        let first = self.places.get(kept_id).and_then(|k| {
+            self.messages.range(k..).find_map(|(_, message)| places.get(&address(message)).copied())
+        });
         let before = entry.value.get("tokensBefore").and_then(Value::as_u64).unwrap_or_default();
         let summary = Counted::from(MessageRef::from(summary));
         // A cut between a call and its result is moved behind the result.
@@ -333,22 +358,19 @@ impl Builder<'_> {
             .fold
             .push(&event)
             .map_err(|e| SessionError::Fold { loop_id: building.loop_id.clone(), source: e.into() })?;
-        self.recording.take(building.at, RecordedEvent::Known(Box::new(event)));
+        building.recording.take(building.at, RecordedEvent::Known(Box::new(event)));
         Ok(())
     }
 
     /// Stores the parts of an entry that the messages do not contain.
     fn note(&self, building: &mut Building, at: usize, place: Option<(usize, &MessageRef)>) {
         let Some(entry) = self.file.entries.get(at) else { return };
-        let mut kept = entry.value.clone();
         let mut note = Map::new();
         note.insert("line".to_owned(), json!(entry.line));
+        let mut is_same = false;
         if let Some((place, message)) = place {
             note.insert("at".to_owned(), json!(place));
-            if let Some(map) = kept.as_object_mut()
-                && entry.kind() == "message"
-                && let Some(original) = map.get("message").cloned()
-            {
+            if let Some(original) = entry.value.get("message").filter(|_| entry.kind() == "message") {
                 let mut ours = to_pi(message);
                 if let (Some(cost), Some(usage)) =
                     (original.pointer("/usage/cost"), ours.get_mut("usage").and_then(Value::as_object_mut))
@@ -356,11 +378,19 @@ impl Builder<'_> {
                     note.insert("cost".to_owned(), cost.clone());
                     usage.insert("cost".to_owned(), cost.clone());
                 }
-                if ours == original {
-                    map.insert("message".to_owned(), Value::Null);
-                }
+                is_same = ours == *original;
             }
         }
+        let kept = match entry.value.as_object().filter(|_| is_same) {
+            None => entry.value.clone(),
+            Some(map) => {
+                let kept = |(key, value): (&String, &Value)| match key.as_str() {
+                    "message" => (key.clone(), Value::Null),
+                    _ => (key.clone(), value.clone()),
+                };
+                Value::Object(map.iter().map(kept).collect())
+            }
+        };
         note.insert("entry".to_owned(), kept);
         building.notes.push(Value::Object(note));
     }
@@ -368,13 +398,4 @@ impl Builder<'_> {
 
 fn event(value: Value) -> Result<AgentEvent, SessionError> {
     form1::read(value).map_err(|source| SessionError::Encode { what: "an imported event", source })
-}
-
-fn call_of(message: &Message) -> Option<&ToolCallId> {
-    message.as_tool_result().map(|r| &r.tool_call_id)
-}
-
-fn name_of(reply: &MessageRef, call: &ToolCallId) -> Option<String> {
-    let reply = reply.as_llm()?.as_assistant()?;
-    reply.tool_calls().find(|c| c.id == *call).map(|c| c.name.to_string())
 }

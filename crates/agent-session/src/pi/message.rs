@@ -1,6 +1,6 @@
 //! Converts messages from and to the form of pi.
 
-use agent_core::{AgentMessage, Content, Message, OpaqueContent};
+use agent_core::{AgentMessage, Content, Message, MessageRef, OpaqueContent, ToolCallId};
 use serde_json::{Map, Value, json};
 
 use super::entry::text;
@@ -32,13 +32,16 @@ pub(super) fn user(content: Option<&Value>, timestamp: Option<&Value>) -> Option
 }
 
 fn model_message(message: &Value) -> Option<Message> {
-    let mut ours = message.as_object()?.clone();
-    let content = match ours.get("content") {
+    let theirs = message.as_object()?;
+    // The content is converted block by block and is not read again.
+    let mut ours: Map<String, Value> =
+        theirs.iter().filter(|(key, _)| *key != "content").map(|(k, v)| (k.clone(), v.clone())).collect();
+    let content = match theirs.get("content") {
         Some(Value::String(text)) => vec![Content::text(text.clone())],
         Some(Value::Array(blocks)) => blocks.iter().map(block_from_pi).collect(),
         _ => Vec::new(),
     };
-    ours.insert("content".to_owned(), serde_json::to_value(content).ok()?);
+    ours.insert("content".to_owned(), Value::Array(Vec::new()));
     if !ours.get("timestamp").is_some_and(Value::is_u64) {
         ours.insert("timestamp".to_owned(), json!(0));
     }
@@ -61,10 +64,20 @@ fn model_message(message: &Value) -> Option<Message> {
             ours.insert("api".to_owned(), Value::Null);
             read = serde_json::from_value(Value::Object(ours));
         }
-        return read.ok();
+        return with_content(read.ok()?, content);
     }
     ours.entry("isError").or_insert(Value::Bool(false));
-    serde_json::from_value(Value::Object(ours)).ok()
+    with_content(serde_json::from_value(Value::Object(ours)).ok()?, content)
+}
+
+fn with_content(mut message: Message, content: Vec<Content>) -> Option<Message> {
+    match &mut message {
+        Message::User(user) => user.content = content,
+        Message::Assistant(reply) => reply.content = content,
+        Message::ToolResult(result) => result.content = content,
+        _ => return None,
+    }
+    Some(message)
 }
 
 /// Returns pi's key for the signature of a block, by the type of the block.
@@ -89,11 +102,11 @@ fn block_from_pi(block: &Value) -> Content {
     }
 }
 
-fn block_to_pi(content: &Content) -> Value {
+/// Converts a block, of which `value` is our form.
+fn block_to_pi(content: &Content, mut value: Value) -> Value {
     if let Content::Opaque(OpaqueContent { data, .. }) = content {
         return data.clone();
     }
-    let mut value = serde_json::to_value(content).unwrap_or_default();
     let kind = text(&value, "type").to_owned();
     if let Some(map) = value.as_object_mut() {
         if let Some(signature) = map.shift_remove("signature") {
@@ -125,8 +138,13 @@ pub(super) fn to_pi(message: &AgentMessage) -> Value {
         return value.get("data").cloned().unwrap_or_default();
     };
     let mut value = serde_json::to_value(&llm.message).unwrap_or_default();
-    let blocks: Vec<Value> = llm.message.content().iter().map(block_to_pi).collect();
     let Some(map) = value.as_object_mut() else { return value };
+    let mut written = match map.get_mut("content").map(Value::take) {
+        Some(Value::Array(blocks)) => blocks.into_iter(),
+        _ => Vec::new().into_iter(),
+    };
+    let block = |content| block_to_pi(content, written.next().unwrap_or_default());
+    let blocks: Vec<Value> = llm.message.content().iter().map(block).collect();
     map.insert("content".to_owned(), Value::Array(blocks));
     for key in ["durationMs", "childLoopId", "turnId"] {
         map.shift_remove(key);
@@ -154,4 +172,15 @@ pub(super) fn to_pi(message: &AgentMessage) -> Value {
         map.insert("usage".to_owned(), Value::Object(theirs));
     }
     value
+}
+
+/// Returns the call that a tool result belongs to.
+pub(super) fn call_of(message: &Message) -> Option<&ToolCallId> {
+    message.as_tool_result().map(|r| &r.tool_call_id)
+}
+
+/// Returns the name of the tool that a call of a reply names.
+pub(super) fn name_of(reply: &MessageRef, call: &ToolCallId) -> Option<String> {
+    let reply = reply.as_llm()?.as_assistant()?;
+    reply.tool_calls().find(|c| c.id == *call).map(|c| c.name.to_string())
 }

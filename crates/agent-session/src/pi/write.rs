@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use agent_core::{AgentEvent, AgentMessage, MessageRef, Timestamp};
+use agent_core::{AgentEvent, AgentMessage, History, Message, MessageRef, Timestamp};
 use serde_json::{Value, json};
 
 use super::message::{note_kind, to_pi};
 use super::{HEAD_MARK, PI_VERSION};
 use crate::error::SessionError;
-use crate::model::{LoopRecord, Session};
+use crate::model::{Histories, LoopRecord, Session};
 
 /// Exports a session as a file of pi in version 3. The entries of an imported session are unchanged; loops that were added
 /// later follow.
@@ -24,10 +24,11 @@ pub fn export(session: &Session) -> Result<String, SessionError> {
             "timestamp": session.created_at.to_rfc3339(), "cwd": "",
         })
     });
+    let mut histories = Histories::of(session);
     for (at, record) in session.loops.iter().enumerate() {
         match record.metadata.pointer("/pi/entries").and_then(Value::as_array) {
             Some(notes) => writer.imported(at, record, notes),
-            None => writer.recorded(session, at, record)?,
+            None => writer.recorded(&mut histories, at, record)?,
         }
     }
     writer.head(session);
@@ -51,8 +52,8 @@ struct Writer {
     last: BTreeMap<usize, String>,
 }
 
-fn address(message: &MessageRef) -> usize {
-    std::ptr::from_ref::<AgentMessage>(message).addr()
+fn address(message: &AgentMessage) -> usize {
+    std::ptr::from_ref(message).addr()
 }
 
 impl Writer {
@@ -99,22 +100,19 @@ impl Writer {
         self.lines.push((usize::MAX, entry));
     }
 
-    fn recorded(&mut self, session: &Session, at: usize, record: &LoopRecord) -> Result<(), SessionError> {
+    fn recorded(
+        &mut self,
+        histories: &mut Histories<'_>,
+        at: usize,
+        record: &LoopRecord,
+    ) -> Result<(), SessionError> {
         let base = record.base.as_ref();
-        let before = session.before(at, record)?;
+        let before = histories.index().before(at)?;
+        let history = before.map(|before| histories.after(before)).transpose()?.unwrap_or_default();
         let mut parent = match (before, base) {
             (None, _) => None,
-            (Some(before), None) => self.last.get(&before).cloned(),
-            (Some(before), Some(base)) => {
-                let history = session.fold_at(before)?;
-                let history = history.history();
-                if base.keep >= history.len() {
-                    self.last.get(&before).cloned()
-                } else {
-                    let kept = base.keep.checked_sub(1).and_then(|n| history.entries().nth(n));
-                    kept.and_then(|e| self.ids.get(&address(e.shared())).cloned())
-                }
-            }
+            (Some(_), Some(base)) if base.keep < history.len() => self.entry_at(&history, base.keep),
+            (Some(before), _) => self.last.get(&before).cloned(),
         };
         let mut number = 0;
         let mut put = |this: &mut Self, parent: &mut Option<String>, time: Timestamp, mut entry: Value| {
@@ -131,20 +129,13 @@ impl Writer {
             id
         };
         let added = base.map(|b| b.added.as_slice()).unwrap_or_default();
-        let mut history = match before {
-            Some(before) => session.fold_at(before)?.history().clone(),
-            None => agent_core::History::new(),
-        };
         for entry in added {
             let message = entry.shared();
             let id = put(self, &mut parent, record.started_at, entry_of(message));
             self.ids.insert(address(message), id);
         }
-        if let Some(base) = base {
-            let splice =
-                agent_core::Splice { from: base.keep, to: history.len(), messages: base.added.clone() };
-            history = history.spliced(&[splice]).unwrap_or(history);
-        }
+        // A base that does not fit is written as if all messages were kept.
+        let history = histories.begin(at).unwrap_or(history);
         let mut fold = agent_core::fold::Fold::new(history);
         for event in record.events.iter().filter_map(|e| e.known()) {
             match event {
@@ -176,6 +167,15 @@ impl Writer {
         }
         Ok(())
     }
+
+    /// Returns the id of the entry of the last of the first messages of a conversation.
+    fn entry_at(&self, history: &History, messages: usize) -> Option<String> {
+        let message = match history.rewound(messages, Vec::new()) {
+            Ok(kept) => kept.last().map(address),
+            Err(_) => history.entries().nth(messages.checked_sub(1)?).map(|e| address(e.shared())),
+        };
+        self.ids.get(&message?).cloned()
+    }
 }
 
 /// Creates an entry without its place in the tree.
@@ -186,7 +186,12 @@ fn entry_of(message: &MessageRef) -> Value {
     }
 }
 
-fn time_of(message: &MessageRef) -> Option<Timestamp> {
-    let value = serde_json::to_value(message).ok()?;
-    value.get("timestamp").and_then(Value::as_u64).filter(|t| *t > 0).map(Timestamp)
+fn time_of(message: &AgentMessage) -> Option<Timestamp> {
+    let time = match message.as_llm()? {
+        Message::User(user) => user.timestamp,
+        Message::Assistant(reply) => reply.timestamp,
+        Message::ToolResult(result) => result.timestamp,
+        _ => return None,
+    };
+    (time.0 > 0).then_some(time)
 }

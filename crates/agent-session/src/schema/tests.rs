@@ -86,7 +86,7 @@ fn full() -> Session {
         }],
         group: Some(GroupMember::new("g".into(), GroupRole::Judge)),
         parallel_group: Some(ParallelGroupRecord {
-            all_loop_ids: vec![loop_id.clone()],
+            all_loop_ids: [loop_id.clone()].into(),
             selected_loop_id: Some(loop_id.clone()),
             selected_config_index: Some(0),
             selected_after_loops: Some(1),

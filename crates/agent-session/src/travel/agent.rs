@@ -7,7 +7,8 @@ use agent_core::{AgentHandle, History, SessionId};
 use async_trait::async_trait;
 
 use super::Point;
-use super::path::path_to;
+use super::files_on;
+use super::path::{Paths, Step};
 use crate::error::SessionError;
 use crate::files::{FileDifference, FileState};
 use crate::model::Session;
@@ -60,11 +61,11 @@ pub trait TimeTravel {
 #[async_trait]
 impl TimeTravel for AgentHandle {
     fn rewind(&self, session: &Session, point: &Point) -> Result<Arrival, SessionError> {
-        arrive(self, session, Some(point))?;
+        let path = arrive(self, session, Some(point))?;
         Ok(Arrival {
             session_id: session.session_id.clone(),
             point: point.clone(),
-            files: session.files_at(point)?,
+            files: files_on(session, &path),
         })
     }
 
@@ -90,10 +91,12 @@ impl TimeTravel for AgentHandle {
     }
 }
 
-/// Sets an agent to the conversation at a point; `None` is the beginning of a session without loops.
-fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Result<(), SessionError> {
+/// Sets an agent to the conversation at a point, and returns the path to it; `None` is the beginning of a session without
+/// loops.
+fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Result<Vec<Step>, SessionError> {
+    let mut paths = Paths::of(session);
     let (history, path) = match point {
-        Some(point) => (session.history_at(point)?, path_to(session, point)?),
+        Some(point) => (paths.history_at(point)?, paths.path_to(point)?),
         None => (History::new(), Vec::new()),
     };
     let mut snapshot = agent.snapshot();
@@ -115,5 +118,6 @@ fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Resu
     snapshot.system_prompt = agent.state().system_prompt.to_string();
     snapshot.changed = false;
     snapshot.rewound = true;
-    Ok(agent.load_snapshot(snapshot)?)
+    agent.load_snapshot(snapshot)?;
+    Ok(path)
 }

@@ -2,7 +2,8 @@
 
 use agent_core::{MessageRef, Usage};
 
-use super::Point;
+use super::path::{Paths, Step};
+use super::{Point, files_on};
 use crate::error::SessionError;
 use crate::files::FileDifference;
 use crate::model::{LoopRecord, Session};
@@ -43,24 +44,32 @@ impl Comparison {
         (session_a, a): (&Session, &Point),
         (session_b, b): (&Session, &Point),
     ) -> Result<Self, SessionError> {
-        let (history_a, history_b) = (session_a.history_at(a)?, session_b.history_at(b)?);
+        let (mut paths_a, mut paths_b) = (Paths::of(session_a), Paths::of(session_b));
+        let (history_a, history_b) = (paths_a.history_at(a)?, paths_b.history_at(b)?);
+        let (path_a, path_b) = (paths_a.path_to(a)?, paths_b.path_to(b)?);
         let pairs = history_a.entries().zip(history_b.entries());
         let common = pairs.take_while(|(x, y)| x.shared() == y.shared()).count();
         let rest = |history: &agent_core::History| {
             history.entries().skip(common).map(|e| e.shared().clone()).collect::<Vec<_>>()
         };
-        let files = session_a.files_at(a)?.compared_to(&session_b.files_at(b)?);
+        let files = files_on(session_a, &path_a).compared_to(&files_on(session_b, &path_b));
         Ok(Self {
             common,
             files,
-            a: Side { messages: rest(&history_a), usage: session_a.usage_to(a)?, point: a.clone() },
-            b: Side { messages: rest(&history_b), usage: session_b.usage_to(b)?, point: b.clone() },
+            a: Side { messages: rest(&history_a), usage: usage_on(session_a, &path_a), point: a.clone() },
+            b: Side { messages: rest(&history_b), usage: usage_on(session_b, &path_b), point: b.clone() },
         })
     }
 }
 
+/// Returns the tokens of all turns on a path.
+pub(super) fn usage_on(session: &Session, path: &[Step]) -> Usage {
+    let used = path.iter().filter_map(|step| Some(usage_of(session.loops.get(step.at)?, step.own)));
+    used.fold(Usage::default(), |sum, usage| sum.combine(&usage))
+}
+
 /// Returns the tokens of the turns whose reply is among the first `own` messages of a loop.
-pub(super) fn usage_of(record: &LoopRecord, own: usize) -> Usage {
+fn usage_of(record: &LoopRecord, own: usize) -> Usage {
     if own >= record.messages.len() {
         return record.usage;
     }

@@ -1,11 +1,13 @@
 //! Cuts a loop at a point.
 
+use std::collections::BTreeMap;
+
 use agent_core::fold::Fold;
-use agent_core::{AgentEvent, History, Message};
+use agent_core::{AgentEvent, AgentMessage, History, Message, ToolCallId};
 
 use crate::error::SessionError;
 use crate::model::recording::Recording;
-use crate::model::{LoopRecord, LoopStatus, OpenRun};
+use crate::model::{ChildLoopRef, LoopRecord, LoopStatus, OpenRun};
 
 /// The part of a loop before a point.
 pub(super) struct Cut {
@@ -34,23 +36,30 @@ pub(super) fn cut(record: &LoopRecord, begin: History, messages: usize) -> Resul
     Ok(Cut { fold, own: record.messages.len(), events: record.events.len() })
 }
 
-/// Returns the number of messages before a point, which is moved behind the results of open calls.
-pub(super) fn settled(record: &LoopRecord, messages: usize) -> usize {
-    if messages >= record.messages.len() {
-        return record.messages.len();
-    }
+/// Returns for each number of messages, from 0 to all, the number after the results of the calls that are open there.
+pub(super) fn settled<'a>(messages: impl Iterator<Item = &'a AgentMessage>) -> Vec<usize> {
     let mut open = 0usize;
-    for (at, message) in record.messages.iter().enumerate() {
-        if at >= messages && open == 0 {
-            return at;
-        }
+    // Whether calls are open before a message.
+    let mut is_open = Vec::new();
+    for message in messages {
+        is_open.push(open > 0);
         match message.as_llm() {
             Some(Message::Assistant(reply)) if !reply.is_failed() => open = reply.tool_calls().count(),
             Some(Message::ToolResult(_)) => open = open.saturating_sub(1),
             _ => {}
         }
     }
-    record.messages.len()
+    let mut place = is_open.len();
+    let mut places: Vec<usize> = Vec::with_capacity(is_open.len() + 1);
+    places.push(place);
+    for (at, is_open) in is_open.into_iter().enumerate().rev() {
+        if !is_open {
+            place = at;
+        }
+        places.push(place);
+    }
+    places.reverse();
+    places
 }
 
 fn is_message(event: &AgentEvent) -> bool {
@@ -107,10 +116,12 @@ impl LoopRecord {
         for (event, original) in copy.events.iter_mut().zip(&self.events) {
             event.sequence = original.sequence;
         }
+        // Of equal ids, the first counts.
+        let links: BTreeMap<&ToolCallId, &ChildLoopRef> =
+            self.child_loop_refs.iter().rev().map(|r| (&r.tool_call_id, r)).collect();
         for link in &mut copy.child_loop_refs {
-            let same = self.child_loop_refs.iter().find(|r| r.tool_call_id == link.tool_call_id);
-            if let Some(same) = same {
-                *link = same.clone();
+            if let Some(same) = links.get(&link.tool_call_id) {
+                link.clone_from(same);
             }
         }
         copy.parent_loop_id.clone_from(&self.parent_loop_id);
@@ -122,3 +133,6 @@ impl LoopRecord {
         copy
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,11 @@
 //! Builds a new session that continues from a place of another one.
 
-use agent_core::{History, LoopId, SessionId, Timestamp};
+use std::collections::BTreeSet;
 
-use super::path::{begin_of, path_to};
+use agent_core::{LoopId, SessionId, Timestamp};
+
+use super::files_on;
+use super::path::Paths;
 use crate::error::SessionError;
 use crate::model::{ForkRef, Point, Session, SessionFormation};
 
@@ -13,7 +16,9 @@ pub(super) fn fork(
     id: SessionId,
     now: Timestamp,
 ) -> Result<Session, SessionError> {
-    let path = path_to(session, point)?;
+    let mut paths = Paths::of(session);
+    let path = paths.path_to(point)?;
+    let files = files_on(session, &path);
     let mut fork = Session::new(id, session.agent_id.clone(), now);
     fork.formation = SessionFormation::Explicit { timestamp: now };
     fork.scope = session.scope;
@@ -22,8 +27,7 @@ pub(super) fn fork(
         let Some(record) = session.loops.get(step.at) else { continue };
         own = step.own;
         // The conversation before a loop does not change the positions of its own messages.
-        let begin = begin_of(session, step.at).unwrap_or_else(|_| History::new());
-        let mut copy = record.cut_at(begin, step.own)?;
+        let mut copy = record.cut_at(paths.begin_or_empty(step.at), step.own)?;
         copy.base = Some(step.base);
         fork.loops.push(copy);
     }
@@ -31,12 +35,12 @@ pub(super) fn fork(
     if own == 0
         && let Some(last) = fork.loops.pop()
     {
-        let wanted = session.history_at(point)?;
+        let wanted = paths.history_at(point)?;
         if fork.history()? != wanted {
             fork.loops.push(last);
         }
     }
-    let there: Vec<LoopId> = fork.loops.iter().map(|r| r.loop_id.clone()).collect();
+    let there: BTreeSet<LoopId> = fork.loops.iter().map(|r| r.loop_id.clone()).collect();
     for record in &mut fork.loops {
         record.children_loop_ids.retain(|id| there.contains(id));
     }
@@ -45,7 +49,7 @@ pub(super) fn fork(
         loop_id: point.loop_id.clone(),
         messages: own,
         timestamp: now,
-        files: session.files_at(point)?,
+        files,
     });
     Ok(fork)
 }

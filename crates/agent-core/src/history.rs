@@ -353,7 +353,7 @@ impl History {
     /// # Errors
     /// Returns the same errors as [`spliced`](Self::spliced).
     pub fn rewound(&self, keep: usize, added: Vec<Entry>) -> Result<Self, SpliceError> {
-        splice::rewound(self, Splice { from: keep, to: self.len(), messages: added })
+        splice::rewound(self, &Splice { from: keep, to: self.len(), messages: added })
     }
 }
 

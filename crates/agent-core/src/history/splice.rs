@@ -90,11 +90,11 @@ pub(super) fn replaced(old: &History, splices: &[Splice]) -> Result<History, Spl
 }
 
 /// Replaces all messages from a position on, and shares the units before it.
-pub(super) fn rewound(old: &History, rest: Splice) -> Result<History, SpliceError> {
-    check_ranges(old, std::slice::from_ref(&rest))?;
+pub(super) fn rewound(old: &History, rest: &Splice) -> Result<History, SpliceError> {
+    check_ranges(old, std::slice::from_ref(rest))?;
     let tail = chunk::prefix(&old.tail, rest.from).ok_or(SpliceError::CutsExchange { at: rest.from })?;
     let mut out = History { tail };
-    insert(&mut out, &rest)?;
+    insert(&mut out, rest)?;
     Ok(out)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{closed, reply, result, texts, user};
+use super::{closed, push_exchange, reply, result, texts, user};
 use crate::history::{Entry, History, Splice, SpliceError};
 use crate::message::AgentMessage;
 

@@ -41,10 +41,8 @@ pub(super) fn build(file: File, path: &Path) -> Result<Imported, SessionError> {
     for (n, part) in loops.iter().enumerate() {
         builder.add_loop(n, part, &loop_of)?;
     }
-    let Builder { session, mut losses, .. } = builder;
-    let mut all = file.losses;
-    all.append(&mut losses);
-    Ok(Imported { session, losses: all })
+    let Builder { session, losses, .. } = builder;
+    Ok(Imported { session, losses: file.losses.into_iter().chain(losses).collect() })
 }
 
 struct Builder<'a> {

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `record off\|json\|flushed\|sqlite ROUNDS BYTES` | a run of tool rounds with results of so many bytes, recorded or not |
 //! | `long json\|sqlite TURNS BYTES` | the memory of one run with compaction, every 50 turns |
-//! | `size TURNS` | the bytes of a session of such turns, and of its messages |
+//! | `size TURNS BYTES` | the bytes of the file of a session of such turns, and of its messages as compact JSON |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
 //! | `travel SHAPE TURNS...` | the seconds of each operation on a loaded session, at each number of turns |
@@ -45,9 +45,6 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// Bytes of each tool result of a session whose size is measured.
-const RESULT_BYTES: usize = 2_048;
-
 fn main() -> Result<(), BoxError> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -55,7 +52,7 @@ fn main() -> Result<(), BoxError> {
     match words[..] {
         ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
         ["long", kind, turns, bytes] => runtime.block_on(long(kind, turns.parse()?, bytes.parse()?)),
-        ["size", turns] => runtime.block_on(size(turns.parse()?)),
+        ["size", turns, bytes] => runtime.block_on(size(turns.parse()?, bytes.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
         }
@@ -213,15 +210,16 @@ async fn long(kind: &str, turns: usize, bytes: usize) -> Result<(), BoxError> {
     Ok(())
 }
 
-async fn size(turns: usize) -> Result<(), BoxError> {
+/// Prints the size of the file of a session, and of its messages as compact JSON.
+async fn size(turns: usize, bytes: usize) -> Result<(), BoxError> {
     let dir = tempfile::tempdir()?;
-    let mut agent = agent(turns, RESULT_BYTES);
+    let mut agent = agent(turns, bytes);
     let recorder =
         SessionRecorder::attach(&mut agent, open("json", dir.path())?).with_flushing(Flushing::Never);
     drop(agent.prompt("Go.")?);
     agent.finish().await;
-    let session = recorder.sessions().pop().ok_or("nothing was recorded")?;
-    let file = serde_json::to_string(&session)?.len();
+    recorder.close().await?;
+    let file = std::fs::metadata(dir.path().join("json/bench.json"))?.len();
     let messages = serde_json::to_string(&agent.messages())?.len();
     println!("{}", json!({ "session": file, "messages": messages, "ratio": file as f64 / messages as f64 }));
     Ok(())

@@ -35,8 +35,8 @@
 //! # What is written when
 //!
 //! Each input of a run becomes one line, which is appended to `{session_id}.journal.jsonl` before the run acts on the
-//! input. The cost is proportional to the new messages and events. Saving or closing a session writes the readable file `{session_id}.json`, which
-//! contains everything from the journal. A killed process loses at most the line that it was writing.
+//! input. The cost is proportional to the new messages and events. Saving or closing a session writes the file
+//! `{session_id}.json`, which contains everything from the journal. A killed process loses at most the line that it was writing.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

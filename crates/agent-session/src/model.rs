@@ -44,8 +44,8 @@ pub(crate) use histories::Histories;
 pub(crate) use index::{HeadMark, LoopIndex, head_of};
 pub use origin::{ForkRef, ParallelGroupRecord};
 
-/// The version of the form in which sessions are written. It increases when an older reader could misread a file. New
-/// fields and new kinds of events do not increase it.
+/// The version of the document that a session serializes to. It increases when an older reader could misread a document.
+/// New fields and new kinds of events do not increase it. Files of this version load, too.
 pub const SESSION_VERSION: u32 = 1;
 
 /// A session: the loops of one agent that belong together, in the order in which they began.

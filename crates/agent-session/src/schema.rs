@@ -1,4 +1,4 @@
-//! JSON schemas of session files and of the live event stream.
+//! JSON schemas of sessions as JSON documents and of the live event stream.
 //!
 //! The schemas are the files `session-v1.json` and `events-v1.json` of this module; `docs/schema` links to them. Tests
 //! validate recorded sessions and live events against them and compare their members with those of the types. A file
@@ -19,8 +19,8 @@ mod tests;
 
 use serde_json::Value;
 
-/// Returns the JSON schema of a session file in the version that is written,
-/// [`SESSION_VERSION`](crate::SESSION_VERSION).
+/// Returns the JSON schema of what a [`Session`](crate::Session) serializes to, in the version
+/// [`SESSION_VERSION`](crate::SESSION_VERSION). Stores write their own form.
 #[must_use]
 pub fn session_schema() -> Value {
     serde_json::from_str(include_str!("schema/session-v1.json")).unwrap_or_default()

@@ -168,7 +168,11 @@ async fn calls(calls: usize) -> CutOff {
     let store = JsonStore::open(dir.path()).unwrap();
     let reply = (0..calls).fold(ScriptedReply::text("calls"), |reply, n| {
         let name = if n + 1 == calls { "wait" } else { "echo" };
-        reply.and_call(&format!("call-{n}"), name, json!({ "n": n, "text": "some words for the tool to repeat" }))
+        reply.and_call(
+            &format!("call-{n}"),
+            name,
+            json!({ "n": n, "text": "some words for the tool to repeat" }),
+        )
     });
     let (begun, never) = (Latch::new(), Latch::new());
     let mut agent = agent_of(vec![reply], &begun, &never);

@@ -23,10 +23,10 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use content::{Content, Counts, Gaps, ReadContent};
+pub(crate) use content::{Content, Counts, Gaps, Messages, ReadContent};
 pub(crate) use head::{ReadHead, read_head, write_head};
 use read::read_event;
-use write::{StoredEvent, stored_events};
+pub(crate) use write::Events;
 
 use super::LoopRecord;
 use super::event_messages::Place;

@@ -83,11 +83,16 @@ impl SessionJournal {
             {
                 kept = difference.insert(state.clone()).take_difference(&earlier);
             }
-            let encode = |source| SessionError::Encode { what: "a record of the journal", source };
+            let Content { loop_id, after, messages, other_messages, events } =
+                Content::between(record, places, released, after, to);
             let line = Line {
                 n: number,
                 at: entry.now,
-                content: Content::between(record, places, released, after, to).map_err(encode)?,
+                loop_id,
+                after,
+                messages,
+                other_messages,
+                events,
                 setup: (known_at.is_none() || !has_setup).then_some(setup),
                 base: record.base.as_ref().filter(|_| known_at.is_none()),
                 state: difference.as_ref().or(state),

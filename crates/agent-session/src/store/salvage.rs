@@ -4,7 +4,7 @@ mod partial;
 
 use serde_json::Value;
 
-use crate::model::{LoopRecord, Session};
+use crate::model::{Histories, LoopRecord, Session};
 
 /// The readable part of a session, and a list of what is missing.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,15 +51,23 @@ pub(super) fn closed(mut session: Session) -> Session {
         }
         record.open_run = None;
     }
-    for at in 0..session.loops.len() {
-        let before = session.loops.get(at).and_then(|record| session.before(at, record).ok()?);
-        let Some(history) = before.and_then(|before| session.fold_at(before).ok()) else { continue };
-        let left = history.history().len();
+    while let Some((at, left)) = begins_after_more(&session) {
         if let Some(base) = session.loops.get_mut(at).and_then(|record| record.base.as_mut()) {
-            base.keep = base.keep.min(left);
+            base.keep = left;
         }
     }
     session
+}
+
+/// Returns the first loop that begins after more messages than there are, and how many there are.
+fn begins_after_more(session: &Session) -> Option<(usize, usize)> {
+    let mut histories = Histories::of(session);
+    (0..session.loops.len()).find_map(|at| {
+        let keep = session.loops.get(at)?.base.as_ref()?.keep;
+        let before = histories.index().before(at).ok()??;
+        let left = histories.after(before).ok()?.len();
+        (keep > left).then_some((at, left))
+    })
 }
 
 /// Reads a session from a file that is truncated or partly invalid.

@@ -1,11 +1,12 @@
 //! The new messages and events of a loop in one line.
 
 use agent_core::{AgentMessage, ExtensionMessage, LoopId, MessageRef};
-use serde::{Deserialize, Serialize};
+use serde::ser::{Error as _, SerializeSeq as _};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{StoredEvent, read_event, stored_events};
+use super::{Events, read_event};
 use crate::model::event_messages::Places;
 use crate::model::recording::Recording;
 use crate::model::{Extra, LoopRecord};
@@ -21,24 +22,12 @@ impl Counts {
 }
 
 /// The content of a loop between two counts.
-#[derive(Serialize)]
 pub(crate) struct Content<'a> {
-    #[serde(rename = "loop")]
-    loop_id: &'a LoopId,
-    after: Counts,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    messages: Vec<StoredMessage<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    other_messages: Vec<StoredMessage<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    events: Vec<StoredEvent<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum StoredMessage<'a> {
-    Known(&'a MessageRef),
-    Value(Value),
+    pub(crate) loop_id: &'a LoopId,
+    pub(crate) after: Counts,
+    pub(crate) messages: Messages<'a>,
+    pub(crate) other_messages: Messages<'a>,
+    pub(crate) events: Events<'a>,
 }
 
 impl<'a> Content<'a> {
@@ -49,35 +38,51 @@ impl<'a> Content<'a> {
         skipped: usize,
         after: Counts,
         to: Counts,
-    ) -> Result<Self, serde_json::Error> {
-        let own = record.messages.get(after.0..to.0).unwrap_or_default();
-        let other = record.other_messages.get(after.1..to.1).unwrap_or_default();
+    ) -> Self {
+        let messages = |list, all: &'a [MessageRef], from: usize, to: usize| {
+            let messages = all.get(from..to).unwrap_or_default();
+            Messages { extra: &record.extra, list, from, messages }
+        };
         let events = after.2.saturating_sub(skipped)..to.2.saturating_sub(skipped);
-        Ok(Self {
+        Self {
             loop_id: &record.loop_id,
             after,
-            messages: messages(record, "messages", after.0, own)?,
-            other_messages: messages(record, "other_messages", after.1, other)?,
-            events: stored_events(record, places, events)?,
-        })
+            messages: messages("messages", &record.messages, after.0, to.0),
+            other_messages: messages("other_messages", &record.other_messages, after.1, to.1),
+            events: Events { record, places, range: events },
+        }
     }
 }
 
-fn messages<'a>(
-    record: &LoopRecord,
-    list: &str,
+/// Messages of a list of a loop, which serialize with the members that this version does not know.
+pub(crate) struct Messages<'a> {
+    extra: &'a Extra,
+    list: &'static str,
     from: usize,
     messages: &'a [MessageRef],
-) -> Result<Vec<StoredMessage<'a>>, serde_json::Error> {
-    let stored = messages.iter().enumerate().map(|(at, message)| {
-        let Some(extra) = record.extra.item(list, from + at) else {
-            return Ok(StoredMessage::Known(message));
-        };
-        let mut value = serde_json::to_value(message)?;
-        extra.merge_into(&mut value);
-        Ok(StoredMessage::Value(value))
-    });
-    stored.collect()
+}
+
+impl Messages<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+}
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(Some(self.messages.len()))?;
+        for (at, message) in self.messages.iter().enumerate() {
+            match self.extra.item(self.list, self.from + at) {
+                None => list.serialize_element(message)?,
+                Some(extra) => {
+                    let mut value = serde_json::to_value(message).map_err(S::Error::custom)?;
+                    extra.merge_into(&mut value);
+                    list.serialize_element(&value)?;
+                }
+            }
+        }
+        list.end()
+    }
 }
 
 /// The content of a line that is being read.
@@ -152,14 +157,15 @@ impl ReadContent<'_> {
         raw: &RawValue,
     ) -> Result<(), String> {
         let Some((_, record, places, skipped)) = recording.view(at) else { return Ok(()) };
-        let (from, to) = (first.saturating_sub(skipped), record.events.len());
-        let written = stored_events(record, places, from..to).map_err(|e| e.to_string())?;
-        let [event] = &written[..] else { return Ok(()) };
-        let text = serde_json::to_string(event).map_err(|e| e.to_string())?;
-        if text == raw.get() {
+        let from = first.saturating_sub(skipped);
+        let events = Events { record, places, range: from..record.events.len() };
+        let text = serde_json::to_string(&events).map_err(|e| e.to_string())?;
+        let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_default();
+        // What the line says is mostly what this version would write. More than one event is another writing of the same.
+        if text == raw.get() || text.is_empty() {
             return Ok(());
         }
-        let extra = between(raw.get(), &text)?;
+        let Ok(extra) = between(raw.get(), text) else { return Ok(()) };
         if extra != Extra::Nothing
             && let Some(record) = recording.record_mut(at)
         {

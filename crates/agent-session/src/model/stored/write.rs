@@ -1,7 +1,8 @@
 //! Writes events.
 
 use agent_core::{AgentEnd, AgentEvent, CompactionEnded, Entry, Message, MessageRef, TurnTrigger};
-use serde::Serialize;
+use serde::ser::{Error as _, SerializeSeq as _};
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::{Short, Trigger, is_end_of_call, message_at, usage_of};
@@ -11,7 +12,7 @@ use crate::model::{LoopEvent, LoopRecord, RecordedEvent};
 /// An event in the form of a line.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(crate) enum StoredEvent<'a> {
+enum StoredEvent<'a> {
     Short(Short),
     Placed(Placed<'a>),
     Live(&'a AgentEvent),
@@ -21,7 +22,7 @@ pub(crate) enum StoredEvent<'a> {
 /// The start or the end of a message whose other event is elsewhere.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Placed<'a> {
+enum Placed<'a> {
     MessageStart {
         message: PlacedMessage<'a>,
     },
@@ -33,33 +34,44 @@ pub(crate) enum Placed<'a> {
     },
 }
 
-/// Returns a range of a loop's events in the written form. The lines before it contain the earlier events.
-pub(crate) fn stored_events<'a>(
-    record: &'a LoopRecord,
-    places: &'a Places,
-    range: std::ops::Range<usize>,
-) -> Result<Vec<StoredEvent<'a>>, serde_json::Error> {
-    let from = range.start;
-    let events = record.events.get(range).unwrap_or_default();
-    let begun = |events: &[LoopEvent]| events.iter().filter(|e| is_turn_start(e)).count();
-    // The turns that began before the range.
-    let turns = record.turns.len().saturating_sub(begun(record.events.get(from..).unwrap_or_default()));
-    let mut writer = Writer { record, places, turns, result: 0 };
-    let mut stored = Vec::with_capacity(events.len());
-    let mut at = 0;
-    while let Some(event) = events.get(at) {
-        let (written, used) = writer.event(event, events.get(at + 1))?;
-        stored.push(match record.extra.of_event(from + at) {
-            None => written,
-            Some(extra) => {
-                let mut value = serde_json::to_value(&written)?;
-                extra.merge_into(&mut value);
-                StoredEvent::Value(value)
-            }
-        });
-        at += used;
+/// A range of a loop's events, which serialize in the written form. The lines before it contain the earlier events.
+pub(crate) struct Events<'a> {
+    pub(super) record: &'a LoopRecord,
+    pub(super) places: &'a Places,
+    pub(super) range: std::ops::Range<usize>,
+}
+
+impl Events<'_> {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.range.is_empty()
     }
-    Ok(stored)
+}
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { record, places, range } = self;
+        let from = range.start;
+        let events = record.events.get(range.clone()).unwrap_or_default();
+        let later = record.events.get(from..).unwrap_or_default();
+        // The turns that began before the range.
+        let turns = record.turns.len().saturating_sub(later.iter().filter(|e| is_turn_start(e)).count());
+        let mut writer = Writer { record, places, turns, result: 0 };
+        let mut list = serializer.serialize_seq(None)?;
+        let mut at = 0;
+        while let Some(event) = events.get(at) {
+            let (written, used) = writer.event(event, events.get(at + 1)).map_err(S::Error::custom)?;
+            match record.extra.of_event(from + at) {
+                None => list.serialize_element(&written)?,
+                Some(extra) => {
+                    let mut value = serde_json::to_value(&written).map_err(S::Error::custom)?;
+                    extra.merge_into(&mut value);
+                    list.serialize_element(&value)?;
+                }
+            }
+            at += used;
+        }
+        list.end()
+    }
 }
 
 fn is_turn_start(event: &LoopEvent) -> bool {

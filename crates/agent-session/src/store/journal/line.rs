@@ -3,21 +3,28 @@
 use std::collections::BTreeMap;
 
 use agent_core::run::{KeptItems, RunCheckpoint, RunSetup};
-use agent_core::{AgentEvent, Timestamp};
+use agent_core::{AgentEvent, LoopId, Timestamp};
 use serde::Serialize;
 
 use super::super::lines::seal;
 use crate::error::SessionError;
 use crate::model::LoopBase;
-use crate::model::stored::Content;
+use crate::model::stored::{Counts, Events, Messages};
 
 /// The content of a line.
 #[derive(Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) n: u64,
     pub(crate) at: Timestamp,
-    #[serde(flatten)]
-    pub(crate) content: Content<'a>,
+    #[serde(rename = "loop")]
+    pub(crate) loop_id: &'a LoopId,
+    pub(crate) after: Counts,
+    #[serde(skip_serializing_if = "Messages::is_empty")]
+    pub(crate) messages: Messages<'a>,
+    #[serde(skip_serializing_if = "Messages::is_empty")]
+    pub(crate) other_messages: Messages<'a>,
+    #[serde(skip_serializing_if = "Events::is_empty")]
+    pub(crate) events: Events<'a>,
     /// The setup of the run, if the session does not have it yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) setup: Option<&'a RunSetup>,

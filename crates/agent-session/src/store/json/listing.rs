@@ -53,7 +53,8 @@ impl JsonStore {
             };
             // A file that disappears meanwhile counts as absent.
             let Ok(metadata) = entry.metadata() else { continue };
-            if id::check(id).is_err() || !metadata.is_file() {
+            // An empty journal is what a killed process of version 1 left before its first record.
+            if id::check(id).is_err() || !metadata.is_file() || metadata.len() == 0 {
                 continue;
             }
             let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);

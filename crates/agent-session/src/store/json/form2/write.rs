@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use agent_core::AgentEvent;
+use agent_core::{AgentEvent, LoopId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::super::super::lines::seal;
 use super::{BEGIN, END, FORM};
 use crate::error::SessionError;
 use crate::model::event_messages::Places;
-use crate::model::stored::{Content, Counts, write_head};
+use crate::model::stored::{Content, Counts, Events, Messages, write_head};
 use crate::model::{LoopRecord, Session};
 
 /// The bytes that are collected before they are written.
@@ -36,8 +36,15 @@ struct LoopLine<'a> {
 #[derive(Serialize)]
 struct ContentLine<'a> {
     n: usize,
-    #[serde(flatten)]
-    content: Content<'a>,
+    #[serde(rename = "loop")]
+    loop_id: &'a LoopId,
+    after: Counts,
+    #[serde(skip_serializing_if = "Messages::is_empty")]
+    messages: Messages<'a>,
+    #[serde(skip_serializing_if = "Messages::is_empty")]
+    other_messages: Messages<'a>,
+    #[serde(skip_serializing_if = "Events::is_empty")]
+    events: Events<'a>,
 }
 
 /// Writes a session.
@@ -63,8 +70,9 @@ pub(in super::super) fn write(
         let places = Places::of(record);
         let mut after = Counts::default();
         for to in parts {
-            let content = Content::between(record, &places, 0, after, to).map_err(encode)?;
-            out.line(|n| ContentLine { n, content })?;
+            let Content { loop_id, after: from, messages, other_messages, events } =
+                Content::between(record, &places, 0, after, to);
+            out.line(|n| ContentLine { n, loop_id, after: from, messages, other_messages, events })?;
             after = to;
         }
     }
@@ -99,7 +107,7 @@ fn parts_of(record: &LoopRecord) -> Vec<Counts> {
 #[derive(Default)]
 struct Groups<'a> {
     /// The first branch of each group.
-    first: std::collections::BTreeMap<&'a agent_core::LoopId, &'a LoopRecord>,
+    first: std::collections::BTreeMap<&'a LoopId, &'a LoopRecord>,
 }
 
 impl<'a> Groups<'a> {

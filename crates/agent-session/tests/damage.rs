@@ -126,6 +126,7 @@ fn is_noticed(store: &JsonStore, whole: &LoadedSession, what: &dyn Fn() -> Strin
 }
 
 /// The distance between the places that are damaged: 1 by hand, 7 in other runs.
+#[expect(clippy::disallowed_methods, reason = "an option of the test command")]
 fn step() -> usize {
     std::env::var("LOOPTREE_DAMAGE_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(7)
 }

@@ -98,8 +98,8 @@ pub(crate) struct ReadHead {
 ///
 /// # Errors
 /// The reason why it cannot be read.
-pub(crate) fn read_head(value: Value) -> Result<(LoopRecord, ReadHead), String> {
-    let Value::Object(original) = &value else { return Err("a loop is no object".to_owned()) };
+pub(crate) fn read_head(value: &Value) -> Result<(LoopRecord, ReadHead), String> {
+    let Value::Object(original) = value else { return Err("a loop is no object".to_owned()) };
     let mut map = match unpack(value.clone(), &mut NoReferences)? {
         Value::Object(map) => map,
         _ => return Err("a loop is no object".to_owned()),

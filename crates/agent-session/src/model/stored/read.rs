@@ -133,7 +133,11 @@ fn placed(text: &str, kind: &str, record: &LoopRecord) -> Result<RecordedEvent, 
             all = messages_of_end(map.get("messages"), record)?;
             map.insert("messages".to_owned(), json!([]));
         }
-        _ => nested = splices(map.get_mut("splices"), record)?,
+        _ => {
+            if let Some(Value::Array(list)) = map.get_mut("splices") {
+                nested = splices(list, record)?;
+            }
+        }
     }
     let Ok(mut event) = serde_json::from_value::<AgentEvent>(value) else {
         return Ok(RecordedEvent::Foreign(original));
@@ -165,8 +169,7 @@ fn messages_of_end(value: Option<&Value>, record: &LoopRecord) -> Result<Vec<Mes
     own.map(<[_]>::to_vec).ok_or_else(|| "the end of a loop has messages that the loop lacks".to_owned())
 }
 
-fn splices(value: Option<&mut Value>, record: &LoopRecord) -> Result<Vec<Vec<Entry>>, String> {
-    let Some(Value::Array(splices)) = value else { return Ok(Vec::new()) };
+fn splices(splices: &mut [Value], record: &LoopRecord) -> Result<Vec<Vec<Entry>>, String> {
     let mut lists = Vec::with_capacity(splices.len());
     for splice in splices {
         let mut entries = Vec::new();

@@ -75,7 +75,7 @@ pub(crate) fn replay(
     if !next(&mut line)? {
         // Form 1 created the file before its first line and emptied it with a save. Form 2 does neither.
         replayed.torn_bytes = line.len();
-        if !base.as_ref().is_some_and(|base| base.form == 1) {
+        if base.as_ref().is_none_or(|base| base.form != 1) {
             replayed.broken.push(corrupt(1, "it is not complete".to_owned()));
         }
         replayed.recording = base.map(|base| base.recording);

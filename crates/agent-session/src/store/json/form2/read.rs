@@ -154,7 +154,7 @@ impl Reader<'_> {
             }
         };
         if let Some(record) = line.record {
-            let (record, head) = read_head(shared_group(recording, record)?)?;
+            let (record, head) = read_head(&shared_group(recording, record)?)?;
             if recording.session.agent_id.as_str().is_empty() {
                 recording.session.agent_id = record.agent_id.clone();
                 recording.session.created_at = record.started_at;

@@ -5,6 +5,8 @@
 //! |---|---|
 //! | `record off\|json\|flushed\|sqlite ROUNDS BYTES` | a run of tool rounds with results of so many bytes, recorded or not |
 //! | `long json\|sqlite TURNS BYTES` | the memory of one run with compaction, every 50 turns |
+//! | `many AGENTS AT_ONCE TURNS` | agents one after the other and at once over one recorder, while a session of so many turns is saved |
+//! | `prompts json\|sqlite PROMPTS` | the time of a prompt in one session, at its beginning and at its end |
 //! | `size TURNS` | the bytes of a session of such turns, and of its messages |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
@@ -14,6 +16,9 @@
     reason = "a program that measures, not a library"
 )]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
+
+#[path = "session_bench/many.rs"]
+mod many;
 
 use agent_core::compat::SeedSetters as _;
 use std::alloc::System;
@@ -49,6 +54,10 @@ fn main() -> Result<(), BoxError> {
     match words[..] {
         ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
         ["long", kind, turns, bytes] => runtime.block_on(long(kind, turns.parse()?, bytes.parse()?)),
+        ["many", agents, at_once, turns] => {
+            many::many(many::Load { agents: agents.parse()?, at_once: at_once.parse()?, turns: turns.parse()? })
+        }
+        ["prompts", kind, count] => runtime.block_on(many::prompts(kind, count.parse()?)),
         ["size", turns] => runtime.block_on(size(turns.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)

@@ -3,7 +3,7 @@
 mod groups;
 mod released;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::run::{Run, RunSetup};
 use agent_core::{
@@ -24,6 +24,10 @@ use crate::model::{
 pub(crate) struct Recording {
     pub(crate) session: Session,
     by_id: BTreeMap<LoopId, usize>,
+    /// The positions of all open loops, and of some that have been closed since.
+    open: BTreeSet<usize>,
+    /// The loops whose parent the session does not have, by this parent.
+    orphans: BTreeMap<LoopId, Vec<LoopId>>,
     places: BTreeMap<usize, Places>,
     /// What of loops only the store has.
     released: BTreeMap<usize, Released>,
@@ -31,8 +35,16 @@ pub(crate) struct Recording {
 
 impl Recording {
     pub(crate) fn new(session: Session) -> Self {
-        let by_id = session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
-        Self { session, by_id, places: BTreeMap::new(), released: BTreeMap::new() }
+        let by_id: BTreeMap<LoopId, usize> =
+            session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
+        let open = session.loops.iter().enumerate().filter(|(_, r)| r.is_open()).map(|(i, _)| i).collect();
+        let mut orphans: BTreeMap<LoopId, Vec<LoopId>> = BTreeMap::new();
+        for record in &session.loops {
+            if let Some(parent) = record.parent_loop_id.as_ref().filter(|p| !by_id.contains_key(*p)) {
+                orphans.entry(parent.clone()).or_default().push(record.loop_id.clone());
+            }
+        }
+        Self { session, by_id, open, orphans, places: BTreeMap::new(), released: BTreeMap::new() }
     }
 
     pub(crate) fn position(&self, loop_id: &LoopId) -> Option<usize> {
@@ -48,7 +60,7 @@ impl Recording {
     }
 
     pub(crate) fn has_open_loop(&self) -> bool {
-        self.session.loops.iter().any(LoopRecord::is_open)
+        self.open.iter().any(|at| self.record(*at).is_some_and(LoopRecord::is_open))
     }
 
     /// Adds a loop unless it exists, and returns its position.
@@ -61,10 +73,9 @@ impl Recording {
         self.touch(record.started_at);
         let parent = record.parent_loop_id.take();
         // A child may have been announced before its parent.
-        let waiting =
-            self.session.loops.iter().filter(|r| r.parent_loop_id.as_ref() == Some(&record.loop_id));
-        record.children_loop_ids = waiting.map(|r| r.loop_id.clone()).collect();
+        record.children_loop_ids = self.orphans.remove(&record.loop_id).unwrap_or_default();
         self.session.loops.push(record);
+        self.open.insert(at);
         if let Some(parent) = parent {
             self.link(at, parent);
         }
@@ -74,25 +85,31 @@ impl Recording {
     /// Links a loop with its parent in both directions. A parent that descends from the loop is ignored.
     fn link(&mut self, at: usize, parent: LoopId) {
         let Some(loop_id) = self.record(at).map(|r| r.loop_id.clone()) else { return };
-        let mut next = Some(parent.clone());
-        // A cycle, which only a damaged file has, is followed once.
-        for _ in 0..=self.session.loops.len() {
-            let Some(id) = next else { break };
-            if id == loop_id {
-                tracing::debug!(%loop_id, %parent, "a loop that descends from another cannot be its parent");
-                return;
-            }
-            next = self.position(&id).and_then(|p| self.record(p)).and_then(|r| r.parent_loop_id.clone());
+        let is_parent = self.record(at).is_some_and(|r| !r.children_loop_ids.is_empty());
+        if parent == loop_id || (is_parent && self.chain_of(&parent).any(|r| r.loop_id == loop_id)) {
+            tracing::debug!(%loop_id, %parent, "a loop that descends from another cannot be its parent");
+            return;
         }
-        if let Some(of) = self.position(&parent)
-            && let Some(of) = self.record_mut(of)
-            && !of.children_loop_ids.contains(&loop_id)
-        {
-            of.children_loop_ids.push(loop_id);
+        match self.position(&parent) {
+            None => self.orphans.entry(parent.clone()).or_default().push(loop_id),
+            Some(of) => {
+                if let Some(of) = self.record_mut(of)
+                    && !of.children_loop_ids.contains(&loop_id)
+                {
+                    of.children_loop_ids.push(loop_id);
+                }
+            }
         }
         if let Some(record) = self.record_mut(at) {
             record.parent_loop_id = Some(parent);
         }
+    }
+
+    /// Returns a loop, its parent and so on. A cycle, which only a damaged file has, is followed once.
+    fn chain_of<'a>(&'a self, loop_id: &LoopId) -> impl Iterator<Item = &'a LoopRecord> {
+        let get = |id: &LoopId| self.record(self.position(id)?);
+        let chain = std::iter::successors(get(loop_id), move |r| get(r.parent_loop_id.as_ref()?));
+        chain.take(self.session.loops.len())
     }
 
     /// Begins the loop of a run. Another loop that is still open was cut off, or, if it waited for an answer, aborted.
@@ -136,20 +153,20 @@ impl Recording {
     /// Marks open loops as interrupted, or as aborted if they waited. Excludes the parents, and the loops of groups, which
     /// run concurrently and can still be answered.
     fn interrupt_others(&mut self, parent: Option<&LoopId>) {
-        let mut kept: Vec<&LoopId> = Vec::new();
-        let mut next = parent;
-        while let Some(id) = next {
-            if kept.contains(&id) {
-                break;
+        let mut open = std::mem::take(&mut self.open);
+        open.retain(|at| self.record(*at).is_some_and(LoopRecord::is_open));
+        let others = open.iter().filter(|at| self.record(**at).is_some_and(|r| r.group.is_none()));
+        let mut others: BTreeSet<usize> = others.copied().collect();
+        if let Some(parent) = parent.filter(|_| !others.is_empty()) {
+            for record in self.chain_of(parent) {
+                if let Some(at) = self.position(&record.loop_id) {
+                    others.remove(&at);
+                }
             }
-            kept.push(id);
-            next = self.session.get_loop(id.as_str()).and_then(|r| r.parent_loop_id.as_ref());
         }
-        let kept: Vec<LoopId> = kept.into_iter().cloned().collect();
-        for record in &mut self.session.loops {
-            if kept.contains(&record.loop_id) || record.group.is_some() {
-                continue;
-            }
+        self.open = open;
+        for at in others {
+            let Some(record) = self.session.loops.get_mut(at) else { continue };
             match record.status {
                 LoopStatus::Running => record.status = LoopStatus::Interrupted,
                 LoopStatus::Suspended => record.status = LoopStatus::Aborted,
@@ -187,6 +204,9 @@ impl Recording {
     /// Frees the index that is needed only while the loop runs.
     pub(crate) fn settle(&mut self, at: usize) {
         self.places.remove(&at);
+        if self.record(at).is_some_and(|r| !r.is_open()) {
+            self.open.remove(&at);
+        }
     }
 
     fn fill_places(&mut self, at: usize) {
@@ -215,6 +235,9 @@ impl Recording {
                 && !self.released.contains_key(&at)
             {
                 end.messages = record.messages.clone().into();
+            }
+            if record.is_open() {
+                self.open.insert(at);
             }
             if let Some(time) = time {
                 self.session.last_active_at = self.session.last_active_at.max(time);

@@ -107,7 +107,8 @@ async fn measure(load: Load) -> Result<(), BoxError> {
     let began = Instant::now();
     let mut running = tokio::task::JoinSet::new();
     for n in 0..load.at_once {
-        let mut agent = agent(1, 2).with_session_id(format!("once-{n}")).with_tools([waiting()]);
+        let mut agent = agent(1, 2).with_session_id(format!("once-{n}"));
+        agent.set_tools(vec![Arc::new(waiting())]);
         recorder.record(&mut agent);
         running.spawn(async move { run(&agent).await });
     }

@@ -123,6 +123,10 @@ impl SessionJournal {
             let pairs = history.units().zip(known.units()).take(before);
             shared = pairs.take_while(|(a, b)| a.entries() == b.entries()).count();
         }
+        // The usual case, which costs the same however long the conversation is.
+        if shared == before && shared == known.unit_count() {
+            return LoopBase { after_loop: after, keep: known.len(), added: Vec::new() };
+        }
         let keep = history.units().take(shared).map(|u| u.entries().len()).sum();
         let added: Vec<Entry> =
             history.units().take(before).skip(shared).flat_map(|u| u.entries().iter().cloned()).collect();

@@ -54,9 +54,11 @@ fn main() -> Result<(), BoxError> {
     match words[..] {
         ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
         ["long", kind, turns, bytes] => runtime.block_on(long(kind, turns.parse()?, bytes.parse()?)),
-        ["many", agents, at_once, turns] => {
-            many::many(many::Load { agents: agents.parse()?, at_once: at_once.parse()?, turns: turns.parse()? })
-        }
+        ["many", agents, at_once, turns] => many::many(many::Load {
+            agents: agents.parse()?,
+            at_once: at_once.parse()?,
+            turns: turns.parse()?,
+        }),
         ["prompts", kind, count] => runtime.block_on(many::prompts(kind, count.parse()?)),
         ["size", turns] => runtime.block_on(size(turns.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {

@@ -24,9 +24,7 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 
 fn agent(id: &str, replies: Vec<ScriptedReply>) -> BasicAgent {
-    BasicAgent::new(ModelConfig::default())
-        .with_session_id(id)
-        .with_provider(ScriptedProvider::new(replies))
+    BasicAgent::new(ModelConfig::default()).with_session_id(id).with_provider(ScriptedProvider::new(replies))
 }
 
 fn texts(count: usize) -> Vec<ScriptedReply> {
@@ -360,11 +358,9 @@ async fn the_session_of_a_sub_agent_is_released_when_its_call_has_ended() {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
     let recorder = SessionRecorder::with_store(store.clone());
-    let mut parent =
-        agent("s-1", calls(CALLS)).with_limits(None).with_tool(Delegating(
-            ScriptedProvider::new(texts(CALLS)),
-            None,
-        ));
+    let mut parent = agent("s-1", calls(CALLS))
+        .with_limits(None)
+        .with_tool(Delegating(ScriptedProvider::new(texts(CALLS)), None));
     recorder.record(&mut parent);
     let Ok(_) = parent.chat("go").await else { panic!() };
     until("sub-agents are still open", || recorder.sessions().len() == 1).await;
@@ -385,7 +381,8 @@ async fn a_sub_agent_that_waits_for_an_answer_stays_open_with_its_caller() {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
     let recorder = SessionRecorder::with_store(store.clone());
-    let child = ScriptedProvider::new([ScriptedReply::call("d1", "deploy", json!({})), ScriptedReply::text("out")]);
+    let child =
+        ScriptedProvider::new([ScriptedReply::call("d1", "deploy", json!({})), ScriptedReply::text("out")]);
     let deploy = ScriptedTool::saying("deploy", "deployed").asking("Deploy?");
     let mut parent = agent("s-1", calls(1)).with_tool(Delegating(child, Some(deploy)));
     recorder.record(&mut parent);
@@ -404,8 +401,7 @@ async fn a_sub_agent_that_cannot_be_recorded_ends_the_run_of_its_caller_and_no_o
     let dir = tempfile::tempdir().unwrap();
     let (store, ..) = Odd::new(dir.path());
     let recorder = SessionRecorder::with_store(store.shared());
-    let mut parent =
-        agent("s-1", calls(1)).with_tool(Delegating(ScriptedProvider::new(texts(1)), None));
+    let mut parent = agent("s-1", calls(1)).with_tool(Delegating(ScriptedProvider::new(texts(1)), None));
     let (mut full, mut other) = (agent("full", texts(1)), agent("other", texts(1)));
     for agent in [&mut parent, &mut full, &mut other] {
         recorder.record(agent);

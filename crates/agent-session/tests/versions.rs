@@ -3,7 +3,6 @@
 
 mod scene;
 
-use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

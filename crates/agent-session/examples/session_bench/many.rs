@@ -172,7 +172,9 @@ fn check(store: &JsonStore, load: Load) -> Result<(), BoxError> {
     let small = small.chain((0..load.at_once).map(|n| (format!("once-{n}"), 1)));
     for (id, rounds) in small.chain([("large".to_owned(), load.turns)]) {
         let session = store.load_session(&id)?;
-        let [record] = &session.loops[..] else { return Err(format!("session {id} has not one loop").into()) };
+        let [record] = &session.loops[..] else {
+            return Err(format!("session {id} has not one loop").into());
+        };
         if record.status != LoopStatus::Completed || record.messages.len() != 2 * rounds + 2 {
             return Err(format!("session {id} is not whole: {record:?}").into());
         }
@@ -187,8 +189,8 @@ pub(crate) async fn prompts(kind: &str, count: usize) -> Result<(), BoxError> {
     for is_recorded in [true, false] {
         let mut agent = agent(0, 2);
         let recorder = is_recorded.then(|| open(kind, dir.path())).transpose()?;
-        let recorder = recorder
-            .map(|store| SessionRecorder::attach(&mut agent, store).with_flushing(Flushing::Never));
+        let recorder =
+            recorder.map(|store| SessionRecorder::attach(&mut agent, store).with_flushing(Flushing::Never));
         let mut times = Vec::with_capacity(count);
         for _ in 0..count {
             let began = Instant::now();
@@ -201,7 +203,8 @@ pub(crate) async fn prompts(kind: &str, count: usize) -> Result<(), BoxError> {
             sorted.sort_by(f64::total_cmp);
             sorted.get(sorted.len() / 2).copied().unwrap_or_default()
         };
-        let (first, last) = (times.get(..part).unwrap_or_default(), times.get(count - part..).unwrap_or_default());
+        let (first, last) =
+            (times.get(..part).unwrap_or_default(), times.get(count - part..).unwrap_or_default());
         parts.push(json!({ "recorded": is_recorded, "first": least(first), "last": least(last) }));
         // What a save costs is no part of this.
         std::mem::forget((recorder, agent));

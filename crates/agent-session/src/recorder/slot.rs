@@ -182,9 +182,8 @@ impl Slot {
     /// Makes the recording this slot's own, so that the next record copies nothing. The copy is made on the blocking pool.
     /// The caller has entered the slot.
     pub(super) async fn unshare(&self) -> Result<(), SessionError> {
-        let shared = self
-            .with(|t| (Arc::strong_count(&t.recording) > 1).then(|| Arc::clone(&t.recording)))
-            .flatten();
+        let shared =
+            self.with(|t| (Arc::strong_count(&t.recording) > 1).then(|| Arc::clone(&t.recording))).flatten();
         let Some(shared) = shared else { return Ok(()) };
         let own = on_pool(move || Ok(Arc::new(Recording::clone(&shared)))).await?;
         self.with(|tracked| tracked.recording = own);

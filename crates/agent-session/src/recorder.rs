@@ -53,7 +53,7 @@ use crate::model::recording::Partial;
 use crate::store::{SessionStore, drop_on_pool, on_pool};
 pub(crate) use offline::{apply_offline, complete_offline};
 use open::{AfterSave, open_journal};
-use release::Release;
+use release::{Release, StoredSession};
 use sessions::Sessions;
 use write::RecordingJournal;
 
@@ -61,8 +61,8 @@ use write::RecordingJournal;
 ///
 /// A session is open, with a journal and a lock, from the first record of a run until its agent is dropped, the agent
 /// begins another session, or [`close`](Self::close). The session of a sub-agent is open until the call that started it has
-/// ended. Then the session is saved and closed in the background, on the blocking pool of the runtime; whoever opens it in
-/// this process waits for that. The directory of a [`JsonStore`](crate::JsonStore) needs two file descriptors for each open
+/// ended. Then the session is saved and closed in the background, on the blocking pool of the runtime; a caller that opens it
+/// in this process waits for that. The directory of a [`JsonStore`](crate::JsonStore) needs two file descriptors for each open
 /// session: one for its journal, one for its lock.
 ///
 /// An agent that is dropped when the runtime shuts down is saved in place, as far as its store can do that without
@@ -76,7 +76,7 @@ struct Inner {
     this: Weak<Inner>,
     store: Option<Arc<dyn SessionStore>>,
     options: Mutex<Options>,
-    sessions: Mutex<Sessions>,
+    sessions: Sessions,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -139,7 +139,7 @@ impl SessionRecorder {
             this: this.clone(),
             store,
             options: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions: Sessions::default(),
         };
         Self { inner: Arc::new_cyclic(build) }
     }
@@ -176,7 +176,7 @@ impl SessionRecorder {
         // Opening a session creates it, so its existence is checked first.
         let stored = store.load_session(id.as_str()).await?.into_session();
         loop {
-            let slot = self.inner.slot(&id);
+            let slot = self.inner.sessions.slot(&id);
             let _entered = self.inner.enter(&slot).await;
             if slot.is_gone() {
                 continue;
@@ -214,7 +214,7 @@ impl SessionRecorder {
     /// be [read back](Self::read_session) is missing, and a warning is logged.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
-        let slots = self.inner.slots();
+        let slots = self.inner.sessions.slots();
         slots.iter().filter_map(|slot| logged(slot.with(|tracked| tracked.snapshot())?.read())).collect()
     }
 
@@ -233,7 +233,7 @@ impl SessionRecorder {
     /// # Errors
     /// When the store cannot be read, or lacks records of the session.
     pub fn read_session(&self, id: impl AsRef<str>) -> Result<Option<Session>, SessionError> {
-        let slot = self.inner.find(id.as_ref());
+        let slot = self.inner.sessions.find(id.as_ref());
         slot.and_then(|slot| slot.with(|tracked| tracked.snapshot())).map(Partial::read).transpose()
     }
 
@@ -272,7 +272,7 @@ impl fmt::Debug for SessionRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRecorder")
             .field("store", &self.inner.store)
-            .field("sessions", &self.inner.slots().len())
+            .field("sessions", &self.inner.sessions.slots().len())
             .finish_non_exhaustive()
     }
 }
@@ -283,10 +283,13 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let Some(store) = self.store.clone() else { return };
         let mut left = Vec::new();
-        for slot in self.slots() {
+        for slot in self.sessions.slots() {
             let Some(tracked) = slot.take(|_| true) else { continue };
             match tracked.journal.is_some() {
-                true => Release::new(slot.id.clone(), tracked, Weak::new()).begin(),
+                true => {
+                    let session = StoredSession::new(&*store, &slot.id);
+                    Release::new(session, tracked, Weak::new()).begin();
+                }
                 false => left.push((slot.id.clone(), tracked.into_snapshot())),
             }
         }

@@ -6,8 +6,9 @@ use agent_core::{AgentEvent, AgentStart};
 
 use super::groups::session_of_group;
 use super::open::AfterSave;
+use super::sessions::Sessions;
 use super::slot::Tracked;
-use super::{Inner, SessionRecorder, logged};
+use super::{SessionRecorder, logged};
 use crate::error::SessionError;
 use crate::model::recording::{Recording, record_of_start, session_of_loop};
 use crate::model::{LoopRecord, LoopStatus, RecordedEvent, Session};
@@ -24,8 +25,8 @@ impl SessionRecorder {
             return;
         }
         match session_of_group(event) {
-            Some(_) => self.inner.take_group(event),
-            None => self.inner.take(event),
+            Some(_) => self.inner.sessions.take_group(event),
+            None => self.inner.sessions.take(event),
         }
     }
 
@@ -37,7 +38,7 @@ impl SessionRecorder {
     /// The first session that could not be saved; its journal is unchanged.
     pub async fn compact_journal(&self) -> Result<usize, SessionError> {
         let mut completed = 0;
-        for slot in self.inner.slots() {
+        for slot in self.inner.sessions.slots() {
             let is_closed = |tracked: &mut Tracked| !tracked.recording.has_open_loop();
             if slot.with(is_closed) != Some(true) {
                 continue;
@@ -47,7 +48,7 @@ impl SessionRecorder {
             }
             slot.with(|tracked| tracked.completed = !tracked.recording.has_open_loop());
         }
-        for slot in self.inner.slots() {
+        for slot in self.inner.sessions.slots() {
             completed += usize::from(slot.with(|tracked| tracked.completed) == Some(true));
         }
         Ok(completed)
@@ -56,7 +57,7 @@ impl SessionRecorder {
     /// Marks open loops as [`Aborted`](LoopStatus::Aborted), without an end time, and marks all sessions as completed, for
     /// [`drain_completed`](Self::drain_completed). A later event of a loop opens it again.
     pub fn flush(&self) {
-        for slot in self.inner.slots() {
+        for slot in self.inner.sessions.slots() {
             slot.with(|tracked| {
                 if tracked.is_written() {
                     return;
@@ -82,32 +83,32 @@ impl SessionRecorder {
                 tracked.snapshot()
             })
         };
-        let slots = self.inner.slots();
+        let slots = self.inner.sessions.slots();
         slots.iter().filter_map(|slot| logged(slot.with(drain)??.read())).collect()
     }
 
     /// Removes a session from memory and returns it; `None` for a session that is being written to a store, which
     /// [`close`](Self::close) closes.
     pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
-        let slot = self.inner.find(id.as_ref())?;
+        let slot = self.inner.sessions.find(id.as_ref())?;
         let tracked = slot.take(|tracked| !tracked.is_written())?;
-        self.inner.remove(&slot);
-        self.inner.unroute_all(&tracked.recording.session);
+        self.inner.sessions.remove(&slot);
+        self.inner.sessions.unroute_all(&tracked.recording.session);
         logged(tracked.into_snapshot().read())
     }
 
     /// Adds a loaded session, so that its next events continue it. Has no effect if the recorder already has the session.
     pub fn adopt(&self, session: impl Into<Session>) {
         let session = session.into();
-        let slot = self.inner.slot(&session.session_id);
+        let slot = self.inner.sessions.slot(&session.session_id);
         if slot.with(|_| ()).is_none() {
-            self.inner.route_all(&session);
+            self.inner.sessions.route_all(&session);
             slot.with_or_new(|| Tracked::new(Recording::new(session), None, false), |_| ());
         }
     }
 }
 
-impl Inner {
+impl Sessions {
     fn take(&self, event: &AgentEvent) {
         let is_taken = match event {
             AgentEvent::AgentStart(start) => self.take_start(start, event),

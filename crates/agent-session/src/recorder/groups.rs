@@ -2,7 +2,7 @@
 
 use agent_core::{AgentEvent, ParallelLoopStart, SessionId};
 
-use super::Inner;
+use super::sessions::Sessions;
 use super::slot::Tracked;
 use crate::model::Session;
 
@@ -20,7 +20,7 @@ pub(super) fn session_of_start(start: &ParallelLoopStart) -> Session {
     Session::new(start.session_id.clone(), start.agent_id.clone(), start.timestamp)
 }
 
-impl Inner {
+impl Sessions {
     /// Stores the session of an announced group's loops.
     pub(super) fn route_group(&self, event: &AgentEvent) {
         let AgentEvent::ParallelLoopStart(start) = event else { return };

@@ -2,11 +2,11 @@
 
 use agent_core::{AgentEvent, AgentStart, LoopId, SessionId, ToolCallId, ToolExecutionEnd, ToolName};
 
-use super::Inner;
+use super::sessions::Sessions;
 use super::slot::Slot;
 use crate::model::SpawnRef;
 
-impl Inner {
+impl Sessions {
     /// Adds the links that an event contains, also to sessions that were completed.
     pub(super) fn link(&self, event: &AgentEvent) {
         match event {

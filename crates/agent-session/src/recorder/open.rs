@@ -5,6 +5,7 @@ use std::sync::Arc;
 use agent_core::SessionId;
 use tokio::sync::Semaphore;
 
+use super::release::StoredSession;
 use super::session_journal::SessionJournal;
 use super::slot::{Slot, Tracked};
 use super::{Inner, release};
@@ -39,17 +40,17 @@ struct Opening<'a> {
 impl Drop for Opening<'_> {
     fn drop(&mut self) {
         if self.slot.retire() {
-            self.inner.remove(self.slot);
+            self.inner.sessions.remove(self.slot);
         }
     }
 }
 
-/// Opens the journal of a session as soon as nobody in this process is closing it.
+/// Opens the journal of a session as soon as this process is not closing it any more.
 pub(super) async fn open_journal<S: SessionStore + ?Sized>(
     store: &S,
     id: &SessionId,
 ) -> Result<(SessionJournal, Option<Recording>), SessionError> {
-    release::ready(id).await;
+    release::ready(&StoredSession::new(store, id)).await;
     // The semaphore is never closed.
     let _permit = OPENINGS.acquire().await;
     SessionJournal::open(store, id).await
@@ -57,7 +58,7 @@ pub(super) async fn open_journal<S: SessionStore + ?Sized>(
 
 impl Inner {
     pub(super) fn writes(&self, id: &SessionId) -> bool {
-        self.find(id.as_str()).and_then(|slot| slot.with(|t| t.is_written())).unwrap_or_default()
+        self.sessions.find(id.as_str()).and_then(|slot| slot.with(|t| t.is_written())).unwrap_or_default()
     }
 
     /// Opens a session for writing unless it is open. The caller has entered the slot, and it is not gone.
@@ -74,7 +75,7 @@ impl Inner {
         let (journal, found) = open_journal(&**store, &slot.id).await?;
         let is_new = found.is_none();
         let recording = found.unwrap_or_else(|| Recording::new(new()));
-        self.route_all(&recording.session);
+        self.sessions.route_all(&recording.session);
         let mut tracked = Tracked::new(recording, Some(journal), true);
         tracked.unsaved = is_new;
         drop(slot.put(tracked));
@@ -87,7 +88,7 @@ impl Inner {
             return Ok(Vec::new());
         }
         let (mut saved, mut failed) = (Vec::new(), None);
-        for slot in self.slots() {
+        for slot in self.sessions.slots() {
             match self.save_in_task(&slot, after).await {
                 Ok(true) => saved.push(slot.id.clone()),
                 Ok(false) => {}
@@ -138,11 +139,11 @@ impl Inner {
         if after == AfterSave::Close
             && let Some(tracked) = slot.take(|_| true)
         {
-            self.remove(slot);
+            self.sessions.remove(slot);
             let inner = self.this.clone();
             on_pool(move || {
                 if let Some(inner) = inner.upgrade() {
-                    inner.unroute_all(&tracked.recording.session);
+                    inner.sessions.unroute_all(&tracked.recording.session);
                 }
                 drop(tracked);
                 Ok(())
@@ -155,7 +156,7 @@ impl Inner {
     /// Removes a session whose memory is ahead of the store, so that the next record starts from the stored state.
     pub(super) fn discard(&self, slot: &Arc<Slot>) {
         if let Some(mut tracked) = slot.take(|_| true) {
-            self.remove(slot);
+            self.sessions.remove(slot);
             // Its lock ends at once, so that the session can be opened again.
             tracked.journal = None;
             drop_on_pool(tracked);

@@ -1,6 +1,7 @@
-//! Saves and closes the sessions that nobody needs any more, in the background.
+//! Saves and closes the sessions that no agent needs any more, in the background.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
 
 use agent_core::SessionId;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 
 use super::Inner;
 use super::slot::Tracked;
+use crate::store::SessionStore;
 
 /// The maximum number of sessions that are saved in the background at the same time, by all recorders of the process.
 const MAX_WORKERS: usize = 4;
@@ -26,7 +28,17 @@ struct Releases {
     waiting: VecDeque<Release>,
     workers: usize,
     /// The sessions that are not closed yet, with the number of their releases.
-    open: BTreeMap<SessionId, usize>,
+    open: BTreeMap<StoredSession, usize>,
+}
+
+/// The description of a store, and the id of one of its sessions.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct StoredSession(String, SessionId);
+
+impl StoredSession {
+    pub(super) fn new<S: SessionStore + ?Sized>(store: &S, id: &SessionId) -> Self {
+        Self(store.describe(), id.clone())
+    }
 }
 
 fn releases() -> MutexGuard<'static, Releases> {
@@ -34,13 +46,13 @@ fn releases() -> MutexGuard<'static, Releases> {
 }
 
 /// Waits until a session can be opened: it is not being released, and few others are.
-pub(super) async fn ready(id: &SessionId) {
-    wait_until(|releases| !releases.open.contains_key(id) && releases.open.len() < MAX_WAITING).await;
+pub(super) async fn ready(session: &StoredSession) {
+    wait_until(|releases| !releases.open.contains_key(session) && releases.open.len() < MAX_WAITING).await;
 }
 
 /// Waits until a session that is being released is closed.
-pub(super) async fn closed(id: &SessionId) {
-    wait_until(|releases| !releases.open.contains_key(id)).await;
+pub(super) async fn closed(session: &StoredSession) {
+    wait_until(|releases| !releases.open.contains_key(session)).await;
 }
 
 async fn wait_until(is_reached: impl Fn(&Releases) -> bool) {
@@ -56,16 +68,16 @@ async fn wait_until(is_reached: impl Fn(&Releases) -> bool) {
 
 /// A session that was removed from its recorder. It is saved and closed when this is dropped.
 pub(super) struct Release {
-    id: SessionId,
+    session: StoredSession,
     tracked: Option<Box<Tracked>>,
     /// The recorder, which still knows the session of its loops.
     recorder: Weak<Inner>,
 }
 
 impl Release {
-    pub(super) fn new(id: SessionId, tracked: Box<Tracked>, recorder: Weak<Inner>) -> Self {
-        *releases().open.entry(id.clone()).or_default() += 1;
-        Self { id, tracked: Some(tracked), recorder }
+    pub(super) fn new(session: StoredSession, tracked: Box<Tracked>, recorder: Weak<Inner>) -> Self {
+        *releases().open.entry(session.clone()).or_default() += 1;
+        Self { session, tracked: Some(tracked), recorder }
     }
 
     /// Saves and closes the session on the blocking pool, or in place if there is no runtime.
@@ -85,17 +97,26 @@ impl Release {
 
 impl Drop for Release {
     fn drop(&mut self) {
-        if let Some(tracked) = self.tracked.take() {
-            if let Some(recorder) = self.recorder.upgrade() {
-                recorder.unroute_all(&tracked.recording.session);
-            }
-            save(&self.id, *tracked);
+        // Also after a panic of the store.
+        let _closed = Closed(&self.session);
+        let Some(tracked) = self.tracked.take() else { return };
+        if let Some(recorder) = self.recorder.upgrade() {
+            recorder.sessions.unroute_all(&tracked.recording.session);
         }
+        save(&self.session.1, *tracked);
+    }
+}
+
+/// Counts a session as closed when it is dropped.
+struct Closed<'a>(&'a StoredSession);
+
+impl Drop for Closed<'_> {
+    fn drop(&mut self) {
         let mut releases = releases();
-        if let Some(number) = releases.open.get_mut(&self.id) {
-            *number -= 1;
+        if let Some(number) = releases.open.get_mut(self.0) {
+            *number = number.saturating_sub(1);
             if *number == 0 {
-                releases.open.remove(&self.id);
+                releases.open.remove(self.0);
             }
         }
         drop(releases);
@@ -125,7 +146,11 @@ impl Drop for Worker {
                 return;
             };
             drop(releases);
-            drop(next);
+            if catch_unwind(AssertUnwindSafe(|| drop(next))).is_err() {
+                tracing::warn!(
+                    "a store panicked while a released session was saved; its journal has the session"
+                );
+            }
         }
     }
 }

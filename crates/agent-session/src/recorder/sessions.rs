@@ -1,11 +1,10 @@
 //! The sessions of a recorder, by id and by loop.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::{LoopId, SessionId};
 
-use super::Inner;
 use super::slot::{Slot, Tracked};
 use crate::model::recording::{Recording, session_of_id};
 use crate::model::{LoopRecord, Session};
@@ -13,36 +12,40 @@ use crate::model::{LoopRecord, Session};
 /// The number of loops that are added or removed before others get the lock.
 const AT_ONCE: usize = 256;
 
-/// The sessions of a recorder. Locked for look-ups only.
+/// The sessions of a recorder.
 #[derive(Default)]
-pub(super) struct Sessions {
+pub(super) struct Sessions(Mutex<Index>);
+
+/// Locked for look-ups only.
+#[derive(Default)]
+struct Index {
     slots: BTreeMap<SessionId, Arc<Slot>>,
     /// The session of each known loop.
     routes: BTreeMap<LoopId, SessionId>,
 }
 
-impl Inner {
-    fn sessions(&self) -> MutexGuard<'_, Sessions> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+impl Sessions {
+    fn index(&self) -> MutexGuard<'_, Index> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns all slots in the order of their ids.
     pub(super) fn slots(&self) -> Vec<Arc<Slot>> {
-        self.sessions().slots.values().cloned().collect()
+        self.index().slots.values().cloned().collect()
     }
 
     pub(super) fn find(&self, id: &str) -> Option<Arc<Slot>> {
-        self.sessions().slots.get(id).cloned()
+        self.index().slots.get(id).cloned()
     }
 
     /// Returns the slot of a session, which is added if there is none.
     pub(super) fn slot(&self, id: &SessionId) -> Arc<Slot> {
-        let mut sessions = self.sessions();
-        if let Some(slot) = sessions.slots.get(id) {
+        let mut index = self.index();
+        if let Some(slot) = index.slots.get(id) {
             return Arc::clone(slot);
         }
         let slot = Arc::new(Slot::new(id.clone()));
-        sessions.slots.insert(id.clone(), Arc::clone(&slot));
+        index.slots.insert(id.clone(), Arc::clone(&slot));
         slot
     }
 
@@ -65,38 +68,38 @@ impl Inner {
 
     /// Removes a slot that is gone.
     pub(super) fn remove(&self, slot: &Arc<Slot>) {
-        let mut sessions = self.sessions();
-        if sessions.slots.get(&slot.id).is_some_and(|known| Arc::ptr_eq(known, slot)) {
-            sessions.slots.remove(&slot.id);
+        let mut index = self.index();
+        if index.slots.get(&slot.id).is_some_and(|known| Arc::ptr_eq(known, slot)) {
+            index.slots.remove(&slot.id);
         }
     }
 
     /// Returns the session of a loop: the known one, or the one that the loop's id names.
     pub(super) fn session_of(&self, loop_id: &LoopId) -> SessionId {
-        let sessions = self.sessions();
-        if let Some(id) = sessions.routes.get(loop_id) {
+        let index = self.index();
+        if let Some(id) = index.routes.get(loop_id) {
             return id.clone();
         }
         // A session id can contain dots, so the longest matching id is used.
         let id = loop_id.as_str();
-        let known = id.rmatch_indices('.').filter_map(|(at, _)| sessions.slots.get_key_value(id.get(..at)?));
+        let known = id.rmatch_indices('.').filter_map(|(at, _)| index.slots.get_key_value(id.get(..at)?));
         known.map(|(id, _)| id.clone()).next().unwrap_or_else(|| session_of_id(loop_id))
     }
 
     /// Stores the session of a loop.
     pub(super) fn route(&self, loop_id: &LoopId, id: &SessionId) {
-        let mut sessions = self.sessions();
-        if sessions.routes.get(loop_id) != Some(id) {
-            sessions.routes.insert(loop_id.clone(), id.clone());
+        let mut index = self.index();
+        if index.routes.get(loop_id) != Some(id) {
+            index.routes.insert(loop_id.clone(), id.clone());
         }
     }
 
     /// Stores the session of the loops of a session.
     pub(super) fn route_all(&self, session: &Session) {
         for records in session.loops.chunks(AT_ONCE) {
-            let mut sessions = self.sessions();
+            let mut index = self.index();
             for record in records {
-                sessions.route_record(record, &session.session_id);
+                index.route_record(record, &session.session_id);
             }
         }
     }
@@ -104,17 +107,17 @@ impl Inner {
     /// Removes what [`route_all`](Self::route_all) stored.
     pub(super) fn unroute_all(&self, session: &Session) {
         for records in session.loops.chunks(AT_ONCE) {
-            let mut sessions = self.sessions();
+            let mut index = self.index();
             for record in records {
-                if sessions.routes.get(&record.loop_id) == Some(&session.session_id) {
-                    sessions.routes.remove(&record.loop_id);
+                if index.routes.get(&record.loop_id) == Some(&session.session_id) {
+                    index.routes.remove(&record.loop_id);
                 }
             }
         }
     }
 }
 
-impl Sessions {
+impl Index {
     /// Stores the session of a loop. Copied loops of a fork remain assigned to their own session if it is known.
     fn route_record(&mut self, record: &LoopRecord, id: &SessionId) {
         if record.session_id == *id || !self.routes.contains_key(&record.loop_id) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use agent_core::SessionId;
 
 use super::Inner;
-use super::release::Release;
+use super::release::{Release, StoredSession};
 use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::model::recording::{Partial, Recording};
@@ -14,15 +14,15 @@ use crate::store::{SessionReader, on_pool};
 /// A session of a recorder.
 pub(super) struct Slot {
     pub(super) id: SessionId,
-    /// Held while the session is opened, saved or closed, and while a record is added. It is awaited, so that nobody else
-    /// waits for this session.
+    /// Held while the session is opened, saved or closed, and while a record is added. It is awaited, so that no
+    /// thread waits.
     gate: tokio::sync::Mutex<()>,
     /// Locked for moments only: nothing is copied, opened, saved or flushed meanwhile.
     state: Mutex<State>,
 }
 
 enum State {
-    /// Nobody has opened the session yet.
+    /// The session was not opened yet.
     New,
     Present(Box<Tracked>),
     /// The session was closed, and the recorder has another slot for it, or none.
@@ -46,7 +46,7 @@ pub(super) struct Tracked {
     pub(super) changed: bool,
     /// Whether it changed since it was last saved.
     pub(super) unsaved: bool,
-    /// Whether nobody needs it any more, so that it is released as soon as its gate is free.
+    /// Whether no agent needs it any more, so that it is released as soon as its gate is free.
     pub(super) unneeded: bool,
     /// The journals of the agents that write it.
     owners: Vec<Weak<Owner>>,
@@ -78,7 +78,7 @@ impl Tracked {
         Partial::new(Arc::clone(&self.recording), self.reader.clone())
     }
 
-    /// Returns the session without copying it, if nobody else reads it.
+    /// Returns the session without copying it, unless another caller reads it.
     pub(super) fn into_snapshot(self) -> Partial {
         Partial::new(self.recording, self.reader)
     }
@@ -132,7 +132,7 @@ impl Slot {
         matches!(*self.state(), State::Gone)
     }
 
-    /// Calls `read` with the session, which `new` creates if nobody has opened it. `None` if it is gone.
+    /// Calls `read` with the session, which `new` creates if it was not opened. `None` if it is gone.
     pub(super) fn with_or_new<T>(
         &self,
         new: impl FnOnce() -> Tracked,
@@ -169,7 +169,7 @@ impl Slot {
         }
     }
 
-    /// Marks a slot that nobody has opened as gone, and returns whether it was one.
+    /// Marks a slot that was never opened as gone, and returns whether it was one.
     pub(super) fn retire(&self) -> bool {
         let mut state = self.state();
         let is_new = matches!(*state, State::New);
@@ -207,23 +207,25 @@ impl Drop for Entered<'_> {
 }
 
 impl Inner {
-    /// Waits until nobody else opens, writes, saves or closes the session.
+    /// Waits until no other caller opens, writes, saves or closes the session.
     pub(super) async fn enter<'a>(&'a self, slot: &'a Arc<Slot>) -> Entered<'a> {
         let gate = Some(slot.gate.lock().await);
         Entered { inner: self, slot, gate }
     }
 
     /// Releases a session that is not needed any more: it is saved and its writer is dropped, on the blocking pool where
-    /// there is a runtime. If somebody is at it, they release it when they have finished.
+    /// there is a runtime. If its gate is taken, it is released when the gate is free.
     pub(super) fn release(&self, slot: &Arc<Slot>) {
         if slot.with(|tracked| tracked.unneeded) != Some(true) {
             return;
         }
         let Ok(gate) = slot.gate.try_lock() else { return };
-        let released = slot.take(|tracked| tracked.unneeded);
-        if let Some(tracked) = released {
-            self.remove(slot);
-            Release::new(slot.id.clone(), tracked, self.this.clone()).begin();
+        if let Some(store) = &self.store
+            && let Some(tracked) = slot.take(|tracked| tracked.unneeded)
+        {
+            self.sessions.remove(slot);
+            let session = StoredSession::new(&**store, &slot.id);
+            Release::new(session, tracked, self.this.clone()).begin();
         }
         drop(gate);
     }

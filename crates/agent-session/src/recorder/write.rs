@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use super::Inner;
 use super::groups::{session_of_group, session_of_start};
 use super::owned::{Owned, Writing};
-use super::release;
+use super::release::{self, StoredSession};
 use super::session_journal::{SessionJournal, session_of_entry};
 use super::slot::{Slot, Tracked};
 use crate::error::SessionError;
@@ -116,7 +116,7 @@ impl RecordingJournal {
 
     /// Makes the journal the owner of an open session.
     pub(super) fn own(&self, id: &SessionId) {
-        if let Some(slot) = self.inner.find(id.as_str()) {
+        if let Some(slot) = self.inner.sessions.find(id.as_str()) {
             self.owned.add(&slot, &Writing::default());
         }
     }
@@ -132,7 +132,8 @@ impl RecordingJournal {
         let write = |journal: &mut SessionJournal, recording: &mut Recording| {
             journal.append_group(recording, &entry, durability)
         };
-        self.record(id, &Writing::default(), new, write, || self.inner.route_group(entry.event)).await
+        self.record(id, &Writing::default(), new, write, || self.inner.sessions.route_group(entry.event))
+            .await
     }
 
     async fn write(&self, entry: &JournalEntry<'_>) -> Result<(), SessionError> {
@@ -144,8 +145,8 @@ impl RecordingJournal {
         };
         let written = || {
             if let Some(AgentEvent::AgentStart(start)) = entry.events.first() {
-                self.inner.route(&setup.loop_id, id);
-                self.inner.link_start(start);
+                self.inner.sessions.route(&setup.loop_id, id);
+                self.inner.sessions.link_start(start);
             }
         };
         self.record(id, &Writing::of(setup), || session_of_entry(entry), write, written).await?;
@@ -164,11 +165,11 @@ impl RecordingJournal {
 
     /// Links the session of a sub-agent whose call has ended, and releases it.
     async fn end_child(&self, end: &ToolExecutionEnd) {
-        let Some(child) = self.inner.link_end(end) else { return };
-        let Some(slot) = self.inner.find(child.as_str()) else { return };
+        let Some(child) = self.inner.sessions.link_end(end) else { return };
+        let Some(slot) = self.inner.sessions.find(child.as_str()) else { return };
         {
             let _entered = self.inner.enter(&slot).await;
-            self.inner.link_child(&slot, end);
+            self.inner.sessions.link_child(&slot, end);
         }
         self.owned.release_child(&self.inner, &slot);
     }
@@ -185,7 +186,7 @@ impl RecordingJournal {
     ) -> Result<(), SessionError> {
         let Some(store) = &self.inner.store else { return Ok(()) };
         let (slot, pending) = loop {
-            let slot = self.inner.slot(id);
+            let slot = self.inner.sessions.slot(id);
             let _entered = self.inner.enter(&slot).await;
             // It may have been closed in between; then another slot opens it again.
             if slot.is_gone() {
@@ -195,7 +196,7 @@ impl RecordingJournal {
                 self.inner.open(store, &slot, &new).await?;
                 // An agent that has moved to another session does not return to the previous one.
                 for other in self.owned.release_others(&self.inner, id, writing) {
-                    release::closed(&other).await;
+                    release::closed(&StoredSession::new(&**store, &other)).await;
                 }
             }
             self.owned.add(&slot, writing);
@@ -217,7 +218,7 @@ impl RecordingJournal {
 impl Inner {
     /// Drops what a run does not need after a compaction, if the store can read it back.
     fn release_messages(&self, id: &SessionId, run: &Run) {
-        let Some(slot) = self.find(id.as_str()) else { return };
+        let Some(slot) = self.sessions.find(id.as_str()) else { return };
         slot.with(|tracked| {
             if tracked.is_written() && tracked.reader.is_some() {
                 Arc::make_mut(&mut tracked.recording).release(run);
@@ -227,7 +228,7 @@ impl Inner {
 
     /// Returns whether the store has all messages of a run.
     fn has_messages_of(&self, run: &Run) -> bool {
-        let Some(slot) = self.find(run.setup().session_id.as_str()) else { return false };
+        let Some(slot) = self.sessions.find(run.setup().session_id.as_str()) else { return false };
         let has_all = slot.with(|tracked| {
             let recording = &tracked.recording;
             let record = recording.record(recording.position(run.loop_id())?)?;

@@ -84,9 +84,7 @@ impl Inner {
 
     /// Saves all sessions. Each is saved by its own task, so that nothing is lost if the caller does not wait.
     pub(super) async fn save_all(self: &Arc<Self>, after: AfterSave) -> Result<Vec<SessionId>, SessionError> {
-        if self.store.is_none() {
-            return Ok(Vec::new());
-        }
+        let Some(store) = &self.store else { return Ok(Vec::new()) };
         let (mut saved, mut failed) = (Vec::new(), None);
         for slot in self.sessions.slots() {
             match self.save_in_task(&slot, after).await {
@@ -95,6 +93,7 @@ impl Inner {
                 Err(error) => failed = failed.or(Some(error)),
             }
         }
+        release::all_closed(&**store).await;
         failed.map_or(Ok(saved), Err)
     }
 

@@ -55,6 +55,12 @@ pub(super) async fn closed(session: &StoredSession) {
     wait_until(|releases| !releases.open.contains_key(session)).await;
 }
 
+/// Waits until all sessions of a store that are being released are closed.
+pub(super) async fn all_closed<S: SessionStore + ?Sized>(store: &S) {
+    let store = store.describe();
+    wait_until(|releases| !releases.open.keys().any(|session| session.0 == store)).await;
+}
+
 async fn wait_until(is_reached: impl Fn(&Releases) -> bool) {
     loop {
         // Created before the check, so that no notification is missed.

@@ -6,6 +6,8 @@
 //! | `record off\|json\|flushed\|sqlite ROUNDS BYTES` | a run of tool rounds with results of so many bytes, recorded or not |
 //! | `long json\|sqlite TURNS BYTES` | the memory of one run with compaction, every 50 turns |
 //! | `size TURNS BYTES` | the bytes of the file of a session of such turns, and of its messages as compact JSON |
+//! | `many AGENTS AT_ONCE TURNS` | agents one after the other and at once over one recorder, while a session of so many turns is saved |
+//! | `prompts json\|sqlite PROMPTS` | the time of a prompt in one session, at its beginning and at its end |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
 //! | `travel SHAPE TURNS...` | the seconds of each operation on a loaded session, at each number of turns |
@@ -16,6 +18,8 @@
 )]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
+#[path = "session_bench/many.rs"]
+mod many;
 #[path = "../tests/shapes/mod.rs"]
 mod shapes;
 #[path = "session_bench/travel.rs"]
@@ -53,6 +57,12 @@ fn main() -> Result<(), BoxError> {
         ["record", how, rounds, bytes] => runtime.block_on(record(how, rounds.parse()?, bytes.parse()?)),
         ["long", kind, turns, bytes] => runtime.block_on(long(kind, turns.parse()?, bytes.parse()?)),
         ["size", turns, bytes] => runtime.block_on(size(turns.parse()?, bytes.parse()?)),
+        ["many", agents, at_once, turns] => many::many(many::Load {
+            agents: agents.parse()?,
+            at_once: at_once.parse()?,
+            turns: turns.parse()?,
+        }),
+        ["prompts", kind, count] => runtime.block_on(many::prompts(kind, count.parse()?)),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
         }

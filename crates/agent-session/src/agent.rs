@@ -112,7 +112,7 @@ impl AgentSnapshotFile for AgentSnapshot {
 #[async_trait]
 pub trait RestoreSession: Sized {
     /// Opens a session for writing, restores the agent from it, and records the agent to it from now on. The recorder
-    /// holds the session's write lock until [`SessionRecorder::close`].
+    /// holds the session's write lock until [`SessionRecorder::close`], or until the agent is dropped.
     ///
     /// Conversation, ids and counters come from the session. Model, provider, tools, hooks and system prompt stay those
     /// of this agent. A run that was cut off or waits for an answer is open again: `resume()` continues it from its last
@@ -153,7 +153,7 @@ impl RestoreSession for BasicAgent {
             check_environment(&self, &run)?;
         }
         let mut agent = self.restore_unrecorded(&session)?;
-        recorder.record(&mut agent);
+        recorder.record_restored(&mut agent);
         Ok((agent, recorder))
     }
 

@@ -85,8 +85,8 @@ pub use schema::{event_schema, session_schema};
 #[doc(inline)]
 pub use store::{
     AgentSessions, BlockingSessionStore, BlockingSessionWriter, FoundSession, FoundSessions, JsonStore, Loss,
-    MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, Order, PendingWrite, Salvaged, SessionQuery, SessionReader,
-    SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
+    MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, MAX_WRITE_JOBS, Order, PendingWrite, Salvaged, SessionQuery,
+    SessionReader, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
 };
 #[cfg(feature = "sqlite")]
 #[doc(inline)]

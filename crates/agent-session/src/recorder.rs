@@ -29,41 +29,54 @@ mod events;
 mod groups;
 mod links;
 mod offline;
+mod open;
+mod owned;
 mod recent_histories;
+mod release;
 mod session_journal;
+mod sessions;
+mod slot;
 mod write;
 
 #[cfg(test)]
 mod tests;
 
 use agent_core::compat::SeedSetters as _;
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use agent_core::journal::Durability;
-use agent_core::{BasicAgent, LoopId, SessionId};
+use agent_core::{BasicAgent, SessionId};
 
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::model::recording::{Partial, Recording};
-use crate::store::{SessionReader, SessionStore};
+use crate::model::recording::Partial;
+use crate::store::{SessionStore, drop_on_pool, on_pool};
 pub(crate) use offline::{apply_offline, complete_offline};
-use session_journal::SessionJournal;
+use open::{AfterSave, open_journal};
+use release::{Release, StoredSession};
+use sessions::Sessions;
+use write::RecordingJournal;
 
-/// Records sessions. Clones are handles to the same recorder. When the last handle is dropped, including those of agents,
-/// open sessions are saved only as far as their store can do that without waiting, so call [`close`](Self::close) before.
+/// Records the sessions of any number of agents. Clones are handles to the same recorder.
+///
+/// A session is open, with a journal and a lock, from the first record of a run until its agent is dropped, the agent
+/// begins another session, or [`close`](Self::close). The session of a sub-agent is open until the call that started it has
+/// ended. Then the session is saved and closed in the background, on the blocking pool of the runtime; a caller that opens it
+/// in this process waits for that. The directory of a [`JsonStore`](crate::JsonStore) needs two file descriptors for each open
+/// session: one for its journal, one for its lock.
+///
+/// An agent that is dropped when the runtime shuts down is saved in place, as far as its store can do that without
+/// waiting. Call [`close`](Self::close) before, to wait for the save and to receive its errors.
 #[derive(Clone)]
 pub struct SessionRecorder {
     inner: Arc<Inner>,
 }
 
 struct Inner {
+    this: Weak<Inner>,
     store: Option<Arc<dyn SessionStore>>,
     options: Mutex<Options>,
-    state: Mutex<State>,
-    /// Held while a session is opened, so that one recorder does not lock itself out.
-    opening: tokio::sync::Mutex<()>,
+    sessions: Sessions,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -82,44 +95,6 @@ pub enum Flushing {
     WhenAsked,
     /// When the operating system writes its cache.
     Never,
-}
-
-#[derive(Default)]
-struct State {
-    sessions: BTreeMap<SessionId, Tracked>,
-    /// The session of each known loop.
-    routes: BTreeMap<LoopId, SessionId>,
-}
-
-/// A session of a recorder.
-struct Tracked {
-    recording: Recording,
-    /// The journal, for a session that is written to the store.
-    journal: Option<SessionJournal>,
-    /// Whether it was completed by [`SessionRecorder::compact_journal`] or [`SessionRecorder::flush`].
-    completed: bool,
-    /// Whether its writer is in use by a save.
-    saving: bool,
-    /// Whether it changed since it was last handed out.
-    changed: bool,
-    /// Reads what the recording has released.
-    reader: Option<SessionReader>,
-}
-
-impl Tracked {
-    fn new(recording: Recording, journal: Option<SessionJournal>, changed: bool) -> Self {
-        let reader = journal.as_ref().and_then(|journal| journal.writer.reader());
-        Self { recording, journal, completed: false, saving: false, changed, reader }
-    }
-
-    fn copy(&self) -> Partial {
-        self.recording.copy(self.reader.clone())
-    }
-
-    /// Whether the session is written to a store, so that its events come from the journal.
-    fn is_written(&self) -> bool {
-        self.journal.is_some() || self.saving
-    }
 }
 
 impl SessionRecorder {
@@ -149,18 +124,24 @@ impl SessionRecorder {
 
     /// Records another agent from its next run on. A recorder without a store writes nothing.
     pub fn record(&self, agent: &mut BasicAgent) {
-        agent.set_journal(Some(Arc::new(write::RecordingJournal(Arc::clone(&self.inner)))));
+        agent.set_journal(Some(Arc::new(RecordingJournal::new(Arc::clone(&self.inner)))));
+    }
+
+    /// Records an agent that was restored from an open session, which is closed when the agent is dropped.
+    pub(crate) fn record_restored(&self, agent: &mut BasicAgent) {
+        let journal = RecordingJournal::new(Arc::clone(&self.inner));
+        journal.own(&agent.session_id());
+        agent.set_journal(Some(Arc::new(journal)));
     }
 
     fn build(store: Option<Arc<dyn SessionStore>>) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                store,
-                options: Mutex::default(),
-                state: Mutex::default(),
-                opening: tokio::sync::Mutex::default(),
-            }),
-        }
+        let build = |this: &Weak<Inner>| Inner {
+            this: this.clone(),
+            store,
+            options: Mutex::default(),
+            sessions: Sessions::default(),
+        };
+        Self { inner: Arc::new_cyclic(build) }
     }
 
     /// Opens a session for writing and closes it again, to detect errors before the first run: another writer has the
@@ -174,11 +155,14 @@ impl SessionRecorder {
         if self.inner.writes(&id) {
             return Ok(());
         }
-        SessionJournal::open(&**store, &id).await.map(drop)
+        let (journal, recording) = open_journal(&**store, &id).await?;
+        drop(journal);
+        drop_on_pool(recording);
+        Ok(())
     }
 
-    /// Opens a stored session for writing and keeps it open: until [`close`](Self::close) no other recorder can write it.
-    /// Returns the session as it is stored.
+    /// Opens a stored session for writing and keeps it open: no other recorder can write it until [`close`](Self::close), or
+    /// until the agents that this recorder records to it were dropped. Returns the session as it is stored.
     ///
     /// # Errors
     /// [`SessionError::NotFound`] when it does not exist, [`SessionError::Locked`] when another writer has it; also when
@@ -191,8 +175,18 @@ impl SessionRecorder {
         };
         // Opening a session creates it, so its existence is checked first.
         let stored = store.load_session(id.as_str()).await?.into_session();
-        write::RecordingJournal(Arc::clone(&self.inner)).open(store, &id, stored).await?;
-        self.session(&id).ok_or_else(|| missing(store.describe()))
+        loop {
+            let slot = self.inner.sessions.slot(&id);
+            let _entered = self.inner.enter(&slot).await;
+            if slot.is_gone() {
+                continue;
+            }
+            self.inner.open(store, &slot, || stored).await?;
+            let Some(opened) = slot.with(|tracked| tracked.snapshot()) else {
+                return Err(missing(store.describe()));
+            };
+            return on_pool(move || opened.read()).await;
+        }
     }
 
     /// Sets whether live events that are passed to [`on_event`](Self::on_event) are recorded; the default is `false`. A
@@ -220,8 +214,8 @@ impl SessionRecorder {
     /// be [read back](Self::read_session) is missing, and a warning is logged.
     #[must_use]
     pub fn sessions(&self) -> Vec<Session> {
-        let held: Vec<Partial> = self.inner.lock().sessions.values().map(Tracked::copy).collect();
-        held.into_iter().filter_map(|held| logged(held.read())).collect()
+        let slots = self.inner.sessions.slots();
+        slots.iter().filter_map(|slot| logged(slot.with(|tracked| tracked.snapshot())?.read())).collect()
     }
 
     /// Returns a copy of a session, as [`read_session`](Self::read_session) does. `None` also for a session that cannot
@@ -239,17 +233,18 @@ impl SessionRecorder {
     /// # Errors
     /// When the store cannot be read, or lacks records of the session.
     pub fn read_session(&self, id: impl AsRef<str>) -> Result<Option<Session>, SessionError> {
-        let held = self.inner.lock().sessions.get(id.as_ref()).map(Tracked::copy);
-        held.map(Partial::read).transpose()
+        let slot = self.inner.sessions.find(id.as_ref());
+        slot.and_then(|slot| slot.with(|tracked| tracked.snapshot())).map(Partial::read).transpose()
     }
 
     /// Saves every session that the recorder holds and returns their ids. The cost is proportional to the size of the
-    /// sessions.
+    /// sessions. Records of a session wait while it is saved; those of others do not. A session that is being saved is
+    /// saved completely, also if the returned future is dropped.
     ///
     /// # Errors
     /// The first error. The other sessions are saved, and the journal of a session that was not saved is unchanged.
     pub async fn save(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.inner.save(false).await
+        self.inner.save_all(AfterSave::Continue).await
     }
 
     /// Saves every session, as [`save`](Self::save) does, and closes it, so that others can write it. When the agent
@@ -258,7 +253,7 @@ impl SessionRecorder {
     /// # Errors
     /// As [`save`](Self::save). A session that could not be saved stays open.
     pub async fn close(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.inner.save(true).await
+        self.inner.save_all(AfterSave::Close).await
     }
 }
 
@@ -277,65 +272,33 @@ impl fmt::Debug for SessionRecorder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SessionRecorder")
             .field("store", &self.inner.store)
-            .field("sessions", &self.inner.lock().sessions.len())
+            .field("sessions", &self.inner.sessions.slots().len())
             .finish_non_exhaustive()
     }
 }
 
-impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the durability of an entry that asks for `wanted`.
-    fn durability(&self, wanted: Durability) -> Durability {
-        match self.options.lock().unwrap_or_else(PoisonError::into_inner).flushing {
-            Flushing::WhenAsked => wanted,
-            Flushing::Never => Durability::Buffered,
-        }
-    }
-
-    async fn save(&self, close: bool) -> Result<Vec<SessionId>, SessionError> {
-        if self.store.is_none() {
-            return Ok(Vec::new());
-        }
-        let opening = self.opening.lock().await;
-        let ids: Vec<SessionId> = self.lock().sessions.keys().cloned().collect();
-        let (mut saved, mut failed) = (Vec::new(), None);
-        for id in ids {
-            match self.save_one(&id, close, &opening).await {
-                Ok(()) => saved.push(id),
-                Err(error) => failed = failed.or(Some(error)),
-            }
-        }
-        failed.map_or(Ok(saved), Err)
-    }
-}
-
-/// The last handle has been dropped. Sessions with a writer are saved here. A session that was only recorded in memory is
+/// The last handle has been dropped. Sessions with a writer are released. A session that was only recorded in memory is
 /// saved by a task, where there is a runtime.
 impl Drop for Inner {
     fn drop(&mut self) {
         let Some(store) = self.store.clone() else { return };
-        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let failed = |id: &SessionId, error: &dyn fmt::Display| {
-            tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
-        };
         let mut left = Vec::new();
-        for (id, tracked) in std::mem::take(&mut state.sessions) {
-            match tracked.journal {
-                Some(mut journal) => {
-                    let session = tracked.recording.copy(tracked.reader).read();
-                    if let Err(error) = session.and_then(|session| journal.save_on_drop(&session)) {
-                        failed(&id, &error);
-                    }
+        for slot in self.sessions.slots() {
+            let Some(tracked) = slot.take(|_| true) else { continue };
+            match tracked.journal.is_some() {
+                true => {
+                    let session = StoredSession::new(&*store, &slot.id);
+                    Release::new(session, tracked, Weak::new()).begin();
                 }
-                None => left.push((id, tracked.recording.session)),
+                false => left.push((slot.id.clone(), tracked.into_snapshot())),
             }
         }
         if left.is_empty() {
             return;
         }
+        let failed = |id: &SessionId, error: &dyn fmt::Display| {
+            tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+        };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             for (id, _) in &left {
                 failed(id, &"there is no runtime; call SessionRecorder::close");
@@ -343,9 +306,13 @@ impl Drop for Inner {
             return;
         };
         runtime.spawn(async move {
-            for (id, session) in left {
-                if let Err(error) = store.save_session(&session).await {
-                    tracing::warn!(session = %id, %error, "a session could not be saved when its recorder was dropped");
+            for (id, snapshot) in left {
+                let saved = match snapshot.read() {
+                    Ok(session) => store.save_session(&session).await,
+                    Err(error) => Err(error),
+                };
+                if let Err(error) = saved {
+                    failed(&id, &error);
                 }
             }
         });

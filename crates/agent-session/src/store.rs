@@ -36,6 +36,7 @@ mod id;
 pub(crate) mod journal;
 mod json;
 pub(crate) mod lines;
+mod pool_writer;
 mod query;
 mod record;
 mod salvage;
@@ -52,8 +53,8 @@ use std::sync::Arc;
 use agent_core::SessionId;
 use async_trait::async_trait;
 
-pub(crate) use blocking::on_pool;
-pub use blocking::{BlockingSessionStore, BlockingSessionWriter, WriteJob};
+pub use blocking::{BlockingSessionStore, BlockingSessionWriter, MAX_WRITE_JOBS, WriteJob};
+pub(crate) use blocking::{drop_on_pool, on_pool};
 pub use id::MAX_ID_BYTES;
 pub use json::{AgentSessions, JsonStore, MAX_FILE_BYTES};
 pub use query::{FoundSession, FoundSessions, MAX_PAGE, Order, SessionQuery, SortBy, TextHit};

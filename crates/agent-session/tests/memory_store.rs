@@ -121,9 +121,9 @@ impl SessionWriter for MemoryWriter {
         })))
     }
 
-    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+    async fn save(&mut self, session: Session) -> Result<(), SessionError> {
         tokio::task::yield_now().await;
-        let stored = Stored { saved: session.clone(), records: Vec::new() };
+        let stored = Stored { saved: session, records: Vec::new() };
         self.store.state().sessions.insert(self.id.clone(), stored);
         Ok(())
     }

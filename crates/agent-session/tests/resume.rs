@@ -198,6 +198,8 @@ async fn a_new_session_closes_the_one_before() {
     store.save_session(&old).unwrap();
     drop(recorder);
     drop(agent);
+    // Whoever opens it waits until it is closed.
+    SessionRecorder::with_store(store.clone()).ready(&new).await.unwrap();
     let loaded = store.load_session(&new).unwrap();
     assert_eq!(loaded.loops[0].base.as_ref().unwrap().added.len(), 2, "the conversation went along");
     assert!(store.path_of(&new).unwrap().exists(), "the last handle saved it");

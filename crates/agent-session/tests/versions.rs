@@ -3,7 +3,6 @@
 
 mod scene;
 
-use agent_core::compat::SeedSetters as _;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -144,7 +143,6 @@ fn groups_budgets_and_forks_are_as_the_schema_says() {
         let judge = LlmJudgeEvaluation::new(agent.config());
         let result = agent.explore_and_adopt([branch(), branch()], judge, EventSender::none()).await;
         result.unwrap();
-        agent.set_journal(None);
         recorder.session("s-1").unwrap()
     });
     let file = serde_json::to_value(&session).unwrap();

@@ -231,8 +231,8 @@ impl SessionWriter for RedbWriter {
         })))
     }
 
-    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        let (id, session, last) = (self.place.id.clone(), session.clone(), self.last);
+    async fn save(&mut self, session: Session) -> Result<(), SessionError> {
+        let (id, last) = (self.place.id.clone(), self.last);
         let last = Some(last).filter(|last| *last > 0);
         self.place.store.run(&self.place.id, "saved", move |db| replace(db, &id, &session, last)).await?;
         self.has_head = true;

@@ -2,8 +2,9 @@
 
 mod groups;
 mod released;
+mod tree;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::run::{Run, RunCheckpoint, RunSetup};
 use agent_core::{
@@ -25,6 +26,10 @@ use crate::model::{
 pub(crate) struct Recording {
     pub(crate) session: Session,
     by_id: BTreeMap<LoopId, usize>,
+    /// The positions of all open loops, and of some that have been closed since.
+    open: BTreeSet<usize>,
+    /// The loops whose parent the session does not have, by this parent.
+    orphans: BTreeMap<LoopId, Vec<LoopId>>,
     places: BTreeMap<usize, Places>,
     /// What of loops only the store has.
     released: BTreeMap<usize, Released>,
@@ -32,8 +37,16 @@ pub(crate) struct Recording {
 
 impl Recording {
     pub(crate) fn new(session: Session) -> Self {
-        let by_id = session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
-        Self { session, by_id, places: BTreeMap::new(), released: BTreeMap::new() }
+        let by_id: BTreeMap<LoopId, usize> =
+            session.loops.iter().enumerate().map(|(i, r)| (r.loop_id.clone(), i)).collect();
+        let open = session.loops.iter().enumerate().filter(|(_, r)| r.is_open()).map(|(i, _)| i).collect();
+        let mut orphans: BTreeMap<LoopId, Vec<LoopId>> = BTreeMap::new();
+        for record in &session.loops {
+            if let Some(parent) = record.parent_loop_id.as_ref().filter(|p| !by_id.contains_key(*p)) {
+                orphans.entry(parent.clone()).or_default().push(record.loop_id.clone());
+            }
+        }
+        Self { session, by_id, open, orphans, places: BTreeMap::new(), released: BTreeMap::new() }
     }
 
     pub(crate) fn position(&self, loop_id: &LoopId) -> Option<usize> {
@@ -49,7 +62,7 @@ impl Recording {
     }
 
     pub(crate) fn has_open_loop(&self) -> bool {
-        self.session.loops.iter().any(LoopRecord::is_open)
+        self.open.iter().any(|at| self.record(*at).is_some_and(LoopRecord::is_open))
     }
 
     /// Adds a stored loop with its links, and returns its position.
@@ -70,38 +83,13 @@ impl Recording {
         self.touch(record.started_at);
         let parent = record.parent_loop_id.take();
         // A child may have been announced before its parent.
-        let waiting =
-            self.session.loops.iter().filter(|r| r.parent_loop_id.as_ref() == Some(&record.loop_id));
-        record.children_loop_ids = waiting.map(|r| r.loop_id.clone()).collect();
+        record.children_loop_ids = self.orphans.remove(&record.loop_id).unwrap_or_default();
         self.session.loops.push(record);
+        self.open.insert(at);
         if let Some(parent) = parent {
             self.link(at, parent);
         }
         at
-    }
-
-    /// Links a loop with its parent in both directions. A parent that descends from the loop is ignored.
-    fn link(&mut self, at: usize, parent: LoopId) {
-        let Some(loop_id) = self.record(at).map(|r| r.loop_id.clone()) else { return };
-        let mut next = Some(parent.clone());
-        // A cycle, which only a damaged file has, is followed once.
-        for _ in 0..=self.session.loops.len() {
-            let Some(id) = next else { break };
-            if id == loop_id {
-                tracing::debug!(%loop_id, %parent, "a loop that descends from another cannot be its parent");
-                return;
-            }
-            next = self.position(&id).and_then(|p| self.record(p)).and_then(|r| r.parent_loop_id.clone());
-        }
-        if let Some(of) = self.position(&parent)
-            && let Some(of) = self.record_mut(of)
-            && !of.children_loop_ids.contains(&loop_id)
-        {
-            of.children_loop_ids.push(loop_id);
-        }
-        if let Some(record) = self.record_mut(at) {
-            record.parent_loop_id = Some(parent);
-        }
     }
 
     /// Begins the loop of a run. Another loop that is still open was cut off, or, if it waited for an answer, aborted.
@@ -139,31 +127,6 @@ impl Recording {
                 places.own(record, m);
             });
             other.iter().for_each(|m| places.other(record, m));
-        }
-    }
-
-    /// Marks open loops as interrupted, or as aborted if they waited. Excludes the parents, and the loops of groups, which
-    /// run concurrently and can still be answered.
-    fn interrupt_others(&mut self, parent: Option<&LoopId>) {
-        let mut kept: Vec<&LoopId> = Vec::new();
-        let mut next = parent;
-        while let Some(id) = next {
-            if kept.contains(&id) {
-                break;
-            }
-            kept.push(id);
-            next = self.session.get_loop(id.as_str()).and_then(|r| r.parent_loop_id.as_ref());
-        }
-        let kept: Vec<LoopId> = kept.into_iter().cloned().collect();
-        for record in &mut self.session.loops {
-            if kept.contains(&record.loop_id) || record.group.is_some() {
-                continue;
-            }
-            match record.status {
-                LoopStatus::Running => record.status = LoopStatus::Interrupted,
-                LoopStatus::Suspended => record.status = LoopStatus::Aborted,
-                _ => {}
-            }
         }
     }
 
@@ -213,6 +176,9 @@ impl Recording {
     /// Frees the index that is needed only while the loop runs.
     pub(crate) fn settle(&mut self, at: usize) {
         self.places.remove(&at);
+        if self.record(at).is_some_and(|r| !r.is_open()) {
+            self.open.remove(&at);
+        }
     }
 
     fn fill_places(&mut self, at: usize) {
@@ -242,6 +208,9 @@ impl Recording {
                 && !self.released.contains_key(&at)
             {
                 end.messages = record.messages.clone().into();
+            }
+            if record.is_open() {
+                self.open.insert(at);
             }
             if let Some(time) = time {
                 self.session.last_active_at = self.session.last_active_at.max(time);

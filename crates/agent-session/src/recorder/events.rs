@@ -2,13 +2,16 @@
 
 use std::sync::PoisonError;
 
-use agent_core::{AgentEvent, SessionId};
+use agent_core::{AgentEvent, AgentStart};
 
 use super::groups::session_of_group;
-use super::{SessionRecorder, State, Tracked, logged};
+use super::open::AfterSave;
+use super::sessions::Sessions;
+use super::slot::Tracked;
+use super::{SessionRecorder, logged};
 use crate::error::SessionError;
-use crate::model::recording::{Partial, Recording, record_of_start, session_of_loop};
-use crate::model::{LoopStatus, RecordedEvent, Session};
+use crate::model::recording::{Recording, record_of_start, session_of_loop};
+use crate::model::{LoopRecord, LoopStatus, RecordedEvent, Session};
 
 impl SessionRecorder {
     /// Records an event. Events of several agents and sessions can be interleaved; those of one loop must be in order.
@@ -21,10 +24,9 @@ impl SessionRecorder {
         if event.is_live() && !options.streaming_events {
             return;
         }
-        let mut state = self.inner.lock();
         match session_of_group(event) {
-            Some(_) => state.take_group(event),
-            None => state.take(event),
+            Some(_) => self.inner.sessions.take_group(event),
+            None => self.inner.sessions.take(event),
         }
     }
 
@@ -35,35 +37,37 @@ impl SessionRecorder {
     /// # Errors
     /// The first session that could not be saved; its journal is unchanged.
     pub async fn compact_journal(&self) -> Result<usize, SessionError> {
-        let opening = self.inner.opening.lock().await;
-        let closed: Vec<SessionId> = {
-            let state = self.inner.lock();
-            let closed = state.sessions.iter().filter(|(_, t)| !t.recording.has_open_loop());
-            closed.map(|(id, _)| id.clone()).collect()
-        };
-        for id in &closed {
-            if self.inner.writes(id) {
-                self.inner.save_one(id, false, &opening).await?;
+        let mut completed = 0;
+        for slot in self.inner.sessions.slots() {
+            let is_closed = |tracked: &mut Tracked| !tracked.recording.has_open_loop();
+            if slot.with(is_closed) != Some(true) {
+                continue;
             }
-            if let Some(tracked) = self.inner.lock().sessions.get_mut(id) {
-                tracked.completed = !tracked.recording.has_open_loop();
+            if slot.with(|tracked| tracked.is_written()) == Some(true) {
+                self.inner.save_in_task(&slot, AfterSave::Continue).await?;
             }
+            slot.with(|tracked| tracked.completed = !tracked.recording.has_open_loop());
         }
-        Ok(self.inner.lock().sessions.values().filter(|t| t.completed).count())
+        for slot in self.inner.sessions.slots() {
+            completed += usize::from(slot.with(|tracked| tracked.completed) == Some(true));
+        }
+        Ok(completed)
     }
 
     /// Marks open loops as [`Aborted`](LoopStatus::Aborted), without an end time, and marks all sessions as completed, for
     /// [`drain_completed`](Self::drain_completed). A later event of a loop opens it again.
     pub fn flush(&self) {
-        let mut state = self.inner.lock();
-        for tracked in state.sessions.values_mut().filter(|t| !t.is_written()) {
-            for record in &mut tracked.recording.session.loops {
-                if record.is_open() {
-                    record.status = LoopStatus::Aborted;
-                    tracked.changed = true;
+        for slot in self.inner.sessions.slots() {
+            slot.with(|tracked| {
+                if tracked.is_written() {
+                    return;
                 }
-            }
-            tracked.completed = true;
+                if tracked.recording.has_open_loop() {
+                    let loops = &mut tracked.recording_mut().session.loops;
+                    loops.iter_mut().filter(|r| r.is_open()).for_each(|r| r.status = LoopStatus::Aborted);
+                }
+                tracked.completed = true;
+            });
         }
     }
 
@@ -72,90 +76,106 @@ impl SessionRecorder {
     /// removes them. A session that cannot be [read back](Self::read_session) is missing, and a warning is logged.
     #[must_use]
     pub fn drain_completed(&self) -> Vec<Session> {
-        let mut state = self.inner.lock();
-        let drained = state.sessions.values_mut().filter(|t| t.completed && t.changed);
-        let drained: Vec<Partial> = drained
-            .map(|tracked| {
+        let drain = |tracked: &mut Tracked| {
+            let is_drained = tracked.completed && tracked.changed;
+            is_drained.then(|| {
                 tracked.changed = false;
-                tracked.copy()
+                tracked.snapshot()
             })
-            .collect();
-        drop(state);
-        drained.into_iter().filter_map(|held| logged(held.read())).collect()
+        };
+        let slots = self.inner.sessions.slots();
+        slots.iter().filter_map(|slot| logged(slot.with(drain)??.read())).collect()
     }
 
     /// Removes a session from memory and returns it; `None` for a session that is being written to a store, which
     /// [`close`](Self::close) closes.
     pub fn forget(&self, id: impl AsRef<str>) -> Option<Session> {
-        let mut state = self.inner.lock();
-        state.sessions.get(id.as_ref()).filter(|t| !t.is_written())?;
-        let tracked = state.sessions.remove(id.as_ref())?;
-        state.routes.retain(|_, session| *session != *id.as_ref());
-        Some(tracked.recording.session)
+        let slot = self.inner.sessions.find(id.as_ref())?;
+        let tracked = slot.take(|tracked| !tracked.is_written())?;
+        self.inner.sessions.remove(&slot);
+        self.inner.sessions.unroute_all(&tracked.recording.session);
+        logged(tracked.into_snapshot().read())
     }
 
     /// Adds a loaded session, so that its next events continue it. Has no effect if the recorder already has the session.
     pub fn adopt(&self, session: impl Into<Session>) {
         let session = session.into();
-        let mut state = self.inner.lock();
-        let id = session.session_id.clone();
-        if state.sessions.contains_key(&id) {
-            return;
+        let slot = self.inner.sessions.slot(&session.session_id);
+        if slot.with(|_| ()).is_none() {
+            self.inner.sessions.route_all(&session);
+            slot.with_or_new(|| Tracked::new(Recording::new(session), None, false), |_| ());
         }
-        for record in &session.loops {
-            state.route(record, &id);
-        }
-        state.sessions.insert(id, Tracked::new(Recording::new(session), None, false));
     }
 }
 
-impl State {
-    fn take(&mut self, event: &AgentEvent) {
-        let Some((id, at)) = self.loop_of(event) else {
-            tracing::debug!(loop_id = %event.loop_id(), "an event of a loop that never began is not recorded");
-            return;
+impl Sessions {
+    fn take(&self, event: &AgentEvent) {
+        let is_taken = match event {
+            AgentEvent::AgentStart(start) => self.take_start(start, event),
+            _ => self.take_in_loop(event),
         };
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.changed = true;
-            tracked.completed = false;
-            tracked.recording.take(at, RecordedEvent::Known(Box::new(event.clone())));
-            if matches!(event, AgentEvent::AgentEnd(_)) {
-                tracked.recording.settle(at);
+        match is_taken {
+            true => self.link(event),
+            false => {
+                tracing::debug!(loop_id = %event.loop_id(), "an event of a loop that never began is not recorded");
             }
         }
-        self.link(event);
     }
 
-    /// Returns the session and the position of the event's loop. An `AgentStart` adds the loop.
-    fn loop_of(&mut self, event: &AgentEvent) -> Option<(SessionId, usize)> {
-        if let AgentEvent::AgentStart(start) = event {
-            let record = record_of_start(start);
-            let id = start.session_id.clone();
-            self.routes.insert(start.loop_id.clone(), id.clone());
-            let tracked = self.sessions.entry(id.clone()).or_insert_with(|| {
-                let session = session_of_loop(&record, &id, start.session_origin.as_ref());
-                Tracked::new(Recording::new(session), None, true)
-            });
+    /// Adds the loop that begins. Returns whether the session is recorded in memory.
+    fn take_start(&self, start: &AgentStart, event: &AgentEvent) -> bool {
+        let id = &start.session_id;
+        self.route(&start.loop_id, id);
+        let new = || session_of_loop(&record_of_start(start), id, start.session_origin.as_ref());
+        self.with_new(id, new, |tracked| {
             if tracked.is_written() {
-                return None;
+                return false;
             }
-            return Some((id, tracked.recording.begin(record)));
-        }
+            let at = tracked.recording_mut().begin(record_of_start(start));
+            take_at(tracked, at, event);
+            true
+        })
+    }
+
+    /// Returns whether the session has the loop and is recorded in memory. The end of a run that was refused adds the loop.
+    fn take_in_loop(&self, event: &AgentEvent) -> bool {
         let id = self.session_of(event.loop_id());
-        let tracked = self.sessions.get_mut(&id).filter(|t| !t.is_written())?;
-        if let Some(at) = tracked.recording.position(event.loop_id()) {
-            return Some((id, at));
+        let Some(slot) = self.find(id.as_str()) else { return false };
+        let taken = slot.with(|tracked| {
+            if tracked.is_written() {
+                return Taken::Not;
+            }
+            if let Some(at) = tracked.recording.position(event.loop_id()) {
+                take_at(tracked, at, event);
+                return Taken::Known;
+            }
+            let AgentEvent::AgentEnd(end) = event else { return Taken::Not };
+            let agent_id = tracked.recording.session.agent_id.clone();
+            let record = LoopRecord::new(end.loop_id.clone(), id.clone(), agent_id, end.timestamp);
+            let at = tracked.recording_mut().begin(record);
+            take_at(tracked, at, event);
+            Taken::New
+        });
+        if taken == Some(Taken::New) {
+            self.route(event.loop_id(), &id);
         }
-        let AgentEvent::AgentEnd(end) = event else { return None };
-        let session = &tracked.recording.session;
-        let record = crate::model::LoopRecord::new(
-            end.loop_id.clone(),
-            id.clone(),
-            session.agent_id.clone(),
-            end.timestamp,
-        );
-        let at = tracked.recording.begin(record);
-        self.routes.insert(end.loop_id.clone(), id.clone());
-        Some((id, at))
+        matches!(taken, Some(Taken::Known | Taken::New))
+    }
+}
+
+/// Whether an event was recorded, and whether it added its loop.
+#[derive(PartialEq, Eq)]
+enum Taken {
+    Not,
+    Known,
+    New,
+}
+
+fn take_at(tracked: &mut Tracked, at: usize, event: &AgentEvent) {
+    tracked.completed = false;
+    let recording = tracked.recording_mut();
+    recording.take(at, RecordedEvent::Known(Box::new(event.clone())));
+    if matches!(event, AgentEvent::AgentEnd(_)) {
+        recording.settle(at);
     }
 }

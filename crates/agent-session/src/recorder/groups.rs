@@ -2,9 +2,9 @@
 
 use agent_core::{AgentEvent, ParallelLoopStart, SessionId};
 
-use super::{State, Tracked};
+use super::sessions::Sessions;
+use super::slot::Tracked;
 use crate::model::Session;
-use crate::model::recording::Recording;
 
 /// Returns the session of a group's event; `None` for any other event.
 pub(super) fn session_of_group(event: &AgentEvent) -> Option<&SessionId> {
@@ -20,24 +20,29 @@ pub(super) fn session_of_start(start: &ParallelLoopStart) -> Session {
     Session::new(start.session_id.clone(), start.agent_id.clone(), start.timestamp)
 }
 
-impl State {
+impl Sessions {
     /// Stores the session of an announced group's loops.
-    pub(super) fn route_group(&mut self, start: &ParallelLoopStart, id: &SessionId) {
-        self.routes.extend(start.loop_ids.iter().map(|loop_id| (loop_id.clone(), id.clone())));
+    pub(super) fn route_group(&self, event: &AgentEvent) {
+        let AgentEvent::ParallelLoopStart(start) = event else { return };
+        for loop_id in &start.loop_ids {
+            self.route(loop_id, &start.session_id);
+        }
     }
 
     /// Records an event of a group in memory.
-    pub(super) fn take_group(&mut self, event: &AgentEvent) {
-        let Some(id) = session_of_group(event).cloned() else { return };
+    pub(super) fn take_group(&self, event: &AgentEvent) {
+        let Some(id) = session_of_group(event) else { return };
+        self.route_group(event);
+        let take = |tracked: &mut Tracked| {
+            if !tracked.is_written() {
+                tracked.completed = false;
+                tracked.recording_mut().take_group(event);
+            }
+        };
         if let AgentEvent::ParallelLoopStart(start) = event {
-            self.route_group(start, &id);
-            let new = || Tracked::new(Recording::new(session_of_start(start)), None, true);
-            self.sessions.entry(id.clone()).or_insert_with(new);
-        }
-        if let Some(tracked) = self.sessions.get_mut(&id).filter(|t| !t.is_written()) {
-            tracked.changed = true;
-            tracked.completed = false;
-            tracked.recording.take_group(event);
+            self.with_new(id, || session_of_start(start), take);
+        } else if let Some(slot) = self.find(id.as_str()) {
+            slot.with(take);
         }
     }
 }

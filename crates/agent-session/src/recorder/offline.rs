@@ -11,6 +11,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
+use super::open::open_journal;
 use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -31,7 +32,7 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
     if store.load_session(id).await?.open_run()?.is_none() {
         return Err(SessionError::NotWaiting { session_id });
     }
-    let (mut journal, recording) = SessionJournal::open(store, &session_id).await?;
+    let (mut journal, recording) = open_journal(store, &session_id).await?;
     let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
     let loaded = LoadedSession::new(recording.session.clone());
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
@@ -60,7 +61,7 @@ pub(crate) async fn complete_offline<S: SessionStore + ?Sized>(
     // Checked first, so that a session that does not exist or does not wait is not opened for writing.
     waiting_call(&store.load_session(id).await?, call)?;
     let session_id = SessionId::from(id);
-    let (mut journal, recording) = SessionJournal::open(store, &session_id).await?;
+    let (mut journal, recording) = open_journal(store, &session_id).await?;
     let missing = || SessionError::NotFound { id: id.to_owned(), store: store.describe() };
     let mut recording = recording.ok_or_else(missing)?;
     let loaded = LoadedSession::new(recording.session.clone());
@@ -134,5 +135,5 @@ async fn apply_and_save(
     if let Some(job) = journal.append(recording, &entry, entry.durability)? {
         job.await?;
     }
-    journal.save(&recording.session).await
+    journal.save(recording.session.clone()).await
 }

@@ -10,7 +10,7 @@ use crate::model::recording::{Recording, record_of_setup, session_of_loop};
 use crate::model::stored::Content;
 use crate::model::{LoopBase, OpenRun, RecordedEvent, Session};
 use crate::store::journal::{Line, LineWriter};
-use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter};
+use crate::store::{PendingWrite, SessionRecord, SessionStore, SessionWriter, on_pool};
 
 /// The writer of a session, and the conversations to which its records refer.
 pub(super) struct SessionJournal {
@@ -27,19 +27,10 @@ impl SessionJournal {
         id: &SessionId,
     ) -> Result<(Self, Option<Recording>), SessionError> {
         let (writer, found) = store.write_session(id.as_str()).await?;
-        let recording = found.map(|mut session| {
-            session.interrupt_running_branches();
-            Recording::new(session)
-        });
-        let mut known = RecentHistories::default();
-        if let Some(session) = recording.as_ref().map(|r| &r.session)
-            && let Some(head) = session.head_at(session.loops.len())
-            && let Some(record) = session.loops.get(head)
-            // A conversation that cannot be folded is not continued: the next loop writes its own beginning.
-            && let Ok(fold) = session.fold_at(head)
-        {
-            known.note(&record.loop_id, fold.history().clone());
-        }
+        let (recording, known) = match found {
+            Some(session) => on_pool(move || Ok(begin(session))).await?,
+            None => (None, RecentHistories::default()),
+        };
         Ok((Self { writer, lines: LineWriter::default(), known }, recording))
     }
 
@@ -142,6 +133,10 @@ impl SessionJournal {
             let pairs = history.units().zip(known.units()).take(before);
             shared = pairs.take_while(|(a, b)| a.entries() == b.entries()).count();
         }
+        // The usual case, which costs the same however long the conversation is.
+        if shared == before && shared == known.unit_count() {
+            return LoopBase { after_loop: after, keep: known.len(), added: Vec::new() };
+        }
         let keep = history.units().take(shared).map(|u| u.entries().len()).sum();
         let added: Vec<Entry> =
             history.units().take(before).skip(shared).flat_map(|u| u.entries().iter().cloned()).collect();
@@ -172,7 +167,7 @@ impl SessionJournal {
     }
 
     /// Writes the whole session, which replaces the records.
-    pub(super) async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+    pub(super) async fn save(&mut self, session: Session) -> Result<(), SessionError> {
         self.writer.save(session).await
     }
 
@@ -180,6 +175,20 @@ impl SessionJournal {
     pub(super) fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
         self.writer.save_on_drop(session)
     }
+}
+
+/// Continues a stored session, with the conversation of its head.
+fn begin(mut session: Session) -> (Option<Recording>, RecentHistories) {
+    let mut known = RecentHistories::default();
+    session.interrupt_running_branches();
+    if let Some(head) = session.head_at(session.loops.len())
+        && let Some(record) = session.loops.get(head)
+        // A conversation that cannot be folded is not continued: the next loop writes its own beginning.
+        && let Ok(fold) = session.fold_at(head)
+    {
+        known.note(&record.loop_id, fold.history().clone());
+    }
+    (Some(Recording::new(session)), known)
 }
 
 /// Creates the session of a first record.

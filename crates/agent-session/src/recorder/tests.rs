@@ -50,7 +50,7 @@ impl SessionWriter for Full {
         Err(SessionError::io(Path::new("s-1.journal.jsonl"), "written")(full.into()))
     }
 
-    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
+    async fn save(&mut self, session: Session) -> Result<(), SessionError> {
         self.0.as_mut().unwrap().save(session).await
     }
 
@@ -63,10 +63,11 @@ impl SessionWriter for Full {
 #[tokio::test]
 async fn a_record_that_cannot_be_written_ends_the_run_and_memory_is_not_ahead_of_the_disk() {
     let (_dir, store, agent) = agent(|recorder| async move {
-        let mut state = recorder.inner.lock();
-        let journal = state.sessions.values_mut().next().unwrap().journal.as_mut().unwrap();
-        let writer = std::mem::replace(&mut journal.writer, Box::new(Full(None)));
-        journal.writer = Box::new(Full(Some(writer)));
+        recorder.inner.sessions.slots()[0].with(|tracked| {
+            let journal = tracked.journal.as_mut().unwrap();
+            let writer = std::mem::replace(&mut journal.writer, Box::new(Full(None)));
+            journal.writer = Box::new(Full(Some(writer)));
+        });
     });
     let recorder_sees = |store: &JsonStore| store.load_session("s-1").unwrap();
     drop(agent.prompt("go").unwrap());
@@ -109,7 +110,10 @@ async fn a_save_in_the_middle_of_a_run_loses_nothing_and_nothing_comes_twice() {
         let journal = std::fs::read(dir.path().join("s-1.journal.jsonl")).unwrap();
         assert!(!journal.is_empty());
         drop(agent);
-        assert!(!dir.path().join("s-1.lock").exists(), "the last handle saved the session and let it go");
+        // The last handle saved the session and released it: a caller that opens it waits for that.
+        let session = super::release::StoredSession::new(&store, &"s-1".into());
+        super::release::closed(&session).await;
+        assert!(!dir.path().join("s-1.lock").exists());
         std::fs::write(dir.path().join("s-1.journal.jsonl"), journal).unwrap();
         assert_eq!(*store.load_session("s-1").unwrap(), *both);
     }

@@ -1,34 +1,53 @@
 //! The implementation of the agent's journal.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, RecordedLoop};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
-use agent_core::{AgentEvent, LoopId, MessageRef, SessionId};
+use agent_core::{AgentEvent, LoopId, MessageRef, SessionId, ToolExecutionEnd};
 use async_trait::async_trait;
 
+use super::Inner;
 use super::groups::{session_of_group, session_of_start};
+use super::owned::{Owned, Writing};
+use super::release::{self, StoredSession};
 use super::session_journal::{SessionJournal, session_of_entry};
-use super::{Inner, State, Tracked};
+use super::slot::{Slot, Tracked};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Recording;
 use crate::store::{PendingWrite, SessionStore, on_pool};
 
-/// Writes the entries of runs to a recorder's store.
-pub(super) struct RecordingJournal(pub(super) Arc<Inner>);
+/// Writes the entries of an agent's runs to a recorder's store. When it is dropped, its sessions are released.
+pub(super) struct RecordingJournal {
+    inner: Arc<Inner>,
+    owned: Owned,
+}
 
 impl fmt::Debug for RecordingJournal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecordingJournal").field("store", &self.0.store).finish()
+        f.debug_struct("RecordingJournal").field("store", &self.inner.store).finish_non_exhaustive()
+    }
+}
+
+impl Drop for RecordingJournal {
+    fn drop(&mut self) {
+        self.owned.release_all(&self.inner);
     }
 }
 
 #[async_trait]
 impl Journal for RecordingJournal {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        self.write(entry).await.map_err(unwritten)
+        let written = match self.owned.check(entry.run) {
+            Ok(()) => self.write(&entry).await,
+            unrecorded => unrecorded,
+        };
+        if let Err(error) = &written {
+            self.owned.fail(entry.run, error);
+        }
+        written.map_err(unwritten)
     }
 
     async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
@@ -41,19 +60,22 @@ impl Journal for RecordingJournal {
         loop_id: &LoopId,
     ) -> Result<RecordedLoop, JournalError> {
         let unread = |error: SessionError| JournalError::new(error.to_string(), Some(Box::new(error)));
-        let Some(store) = &self.0.store else { return Ok(RecordedLoop::Unknown) };
+        let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
         // From the store, because the memory may have released messages.
         match store.load_session(session.as_str()).await {
-            Ok(loaded) => loaded.recorded_loop(loop_id).map_err(unread),
+            Ok(loaded) => {
+                let loop_id = loop_id.clone();
+                on_pool(move || loaded.recorded_loop(&loop_id)).await.map_err(unread)
+            }
             Err(SessionError::NotFound { .. }) => Ok(RecordedLoop::Absent),
             Err(error) => Err(unread(error)),
         }
     }
 
     fn stored_messages(&self, run: &Run) -> Option<Arc<dyn StoredMessages>> {
-        let store = Arc::clone(self.0.store.as_ref()?);
+        let store = Arc::clone(self.inner.store.as_ref()?);
         let (session_id, loop_id) = (run.setup().session_id.clone(), run.loop_id().clone());
-        self.0
+        self.inner
             .has_messages_of(run)
             .then(|| -> Arc<dyn StoredMessages> { Arc::new(StoredLoop { store, session_id, loop_id }) })
     }
@@ -88,6 +110,17 @@ impl StoredMessages for StoredLoop {
 }
 
 impl RecordingJournal {
+    pub(super) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, owned: Owned::default() }
+    }
+
+    /// Makes the journal the owner of an open session.
+    pub(super) fn own(&self, id: &SessionId) {
+        if let Some(slot) = self.inner.sessions.find(id.as_str()) {
+            self.owned.add(&slot, &Writing::default());
+        }
+    }
+
     async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
         let Some(id) = session_of_group(entry.event) else { return Ok(()) };
         // At the end of a group, its session usually exists.
@@ -95,36 +128,50 @@ impl RecordingJournal {
             AgentEvent::ParallelLoopStart(start) => session_of_start(start),
             _ => Session::new(id.clone(), "".into(), entry.now),
         };
-        let durability = self.0.durability(entry.durability);
+        let durability = self.inner.durability(entry.durability);
         let write = |journal: &mut SessionJournal, recording: &mut Recording| {
             journal.append_group(recording, &entry, durability)
         };
-        let written = |state: &mut State| {
-            if let AgentEvent::ParallelLoopStart(start) = entry.event {
-                state.route_group(start, id);
-            }
-        };
-        self.record(id, new, write, written).await
+        self.record(id, &Writing::default(), new, write, || self.inner.sessions.route_group(entry.event))
+            .await
     }
 
-    async fn write(&self, entry: JournalEntry<'_>) -> Result<(), SessionError> {
-        let id = &entry.run.setup().session_id;
-        let durability = self.0.durability(entry.durability);
+    async fn write(&self, entry: &JournalEntry<'_>) -> Result<(), SessionError> {
+        let setup = entry.run.setup();
+        let id = &setup.session_id;
+        let durability = self.inner.durability(entry.durability);
         let write = |journal: &mut SessionJournal, recording: &mut Recording| {
-            journal.append(recording, &entry, durability)
+            journal.append(recording, entry, durability)
         };
-        let written = |state: &mut State| {
-            let loop_id = entry.run.loop_id().clone();
-            state.routes.entry(loop_id).or_insert_with(|| id.clone());
-            for event in entry.events {
-                state.link(event);
+        let written = || {
+            if let Some(AgentEvent::AgentStart(start)) = entry.events.first() {
+                self.inner.sessions.route(&setup.loop_id, id);
+                self.inner.sessions.link_start(start);
             }
         };
-        self.record(id, || session_of_entry(&entry), write, written).await?;
-        if entry.events.iter().any(|event| matches!(event, AgentEvent::CompactionEnded(_))) {
-            self.0.release(id, entry.run);
+        self.record(id, &Writing::of(setup), || session_of_entry(entry), write, written).await?;
+        for event in entry.events {
+            match event {
+                AgentEvent::ToolExecutionEnd(end) => self.end_child(end).await,
+                AgentEvent::CompactionEnded(_) => self.inner.release_messages(id, entry.run),
+                _ => {}
+            }
+        }
+        if entry.run.ended().is_some() {
+            self.owned.release_children(&self.inner, entry.run.loop_id());
         }
         Ok(())
+    }
+
+    /// Links the session of a sub-agent whose call has ended, and releases it.
+    async fn end_child(&self, end: &ToolExecutionEnd) {
+        let Some(child) = self.inner.sessions.link_end(end) else { return };
+        let Some(slot) = self.inner.sessions.find(child.as_str()) else { return };
+        {
+            let _entered = self.inner.enter(&slot).await;
+            self.inner.sessions.link_child(&slot, end);
+        }
+        self.owned.release_child(&self.inner, &slot);
     }
 
     /// Writes a record to a session, which is opened if it is not open, and waits until the record is as durable as it
@@ -132,172 +179,90 @@ impl RecordingJournal {
     async fn record(
         &self,
         id: &SessionId,
+        writing: &Writing<'_>,
         new: impl Fn() -> Session,
         write: impl Fn(&mut SessionJournal, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
-        written: impl Fn(&mut State),
+        written: impl FnOnce(),
     ) -> Result<(), SessionError> {
-        let Some(store) = &self.0.store else { return Ok(()) };
-        let job = loop {
-            if !self.0.writes(id) {
-                self.open(store, id, new()).await?;
+        let Some(store) = &self.inner.store else { return Ok(()) };
+        let (slot, pending) = loop {
+            let slot = self.inner.sessions.slot(id);
+            let _entered = self.inner.enter(&slot).await;
+            // It may have been closed in between; then another slot opens it again.
+            if slot.is_gone() {
+                continue;
             }
-            // It may have been closed in between; then it is opened again.
-            if let Some(job) = self.0.write(id, &write, &written)? {
-                break job;
+            if slot.with(|tracked| tracked.journal.is_some()) != Some(true) {
+                self.inner.open(store, &slot, &new).await?;
+                // An agent that has moved to another session does not return to the previous one.
+                for other in self.owned.release_others(&self.inner, id, writing) {
+                    release::closed(&StoredSession::new(&**store, &other)).await;
+                }
             }
+            self.owned.add(&slot, writing);
+            slot.unshare().await?;
+            let pending = self.inner.append(&slot, &write)?;
+            written();
+            break (Arc::clone(&slot), pending);
         };
-        if let Some(job) = job
-            && let Err(error) = job.await
+        if let Some(pending) = pending
+            && let Err(error) = pending.await
         {
-            self.0.lock().sessions.remove(id);
+            self.inner.discard(&slot);
             return Err(error);
-        }
-        Ok(())
-    }
-
-    pub(super) async fn open(
-        &self,
-        store: &Arc<dyn SessionStore>,
-        id: &SessionId,
-        new: Session,
-    ) -> Result<(), SessionError> {
-        let one = self.0.opening.lock().await;
-        if self.0.writes(id) {
-            return Ok(());
-        }
-        let (journal, found) = SessionJournal::open(&**store, id).await?;
-        let recording = found.unwrap_or_else(|| Recording::new(new));
-        let idle = self.0.begin_writing(id, journal, recording);
-        // An agent that has moved to another session does not return to the previous one.
-        for id in idle {
-            if let Err(error) = self.0.save_one(&id, true, &one).await {
-                tracing::warn!(session = %id, %error, "a session could not be saved; its journal holds it");
-            }
         }
         Ok(())
     }
 }
 
 impl Inner {
-    pub(super) fn writes(&self, id: &SessionId) -> bool {
-        self.lock().sessions.get(id).is_some_and(|t| t.journal.is_some())
-    }
-
-    /// Adds an opened session, and returns the other sessions of the same agent that have no open loop.
-    fn begin_writing(&self, id: &SessionId, journal: SessionJournal, recording: Recording) -> Vec<SessionId> {
-        let mut state = self.lock();
-        let agent = recording.session.agent_id.clone();
-        let idle = state
-            .sessions
-            .iter()
-            .filter(|(other, t)| {
-                *other != id
-                    && t.journal.is_some()
-                    && t.recording.session.agent_id == agent
-                    && !t.recording.has_open_loop()
-            })
-            .map(|(other, _)| other.clone())
-            .collect();
-        for record in &recording.session.loops {
-            state.route(record, id);
-        }
-        let tracked = Tracked::new(recording, Some(journal), true);
-        state.sessions.insert(id.clone(), tracked);
-        idle
-    }
-
     /// Drops what a run does not need after a compaction, if the store can read it back.
-    fn release(&self, id: &SessionId, run: &Run) {
-        let mut state = self.lock();
-        if let Some(tracked) = state.sessions.get_mut(id).filter(|t| t.is_written() && t.reader.is_some()) {
-            tracked.recording.release(run);
-        }
+    fn release_messages(&self, id: &SessionId, run: &Run) {
+        let Some(slot) = self.sessions.find(id.as_str()) else { return };
+        slot.with(|tracked| {
+            if tracked.is_written() && tracked.reader.is_some() {
+                Arc::make_mut(&mut tracked.recording).release(run);
+            }
+        });
     }
 
     /// Returns whether the store has all messages of a run.
     fn has_messages_of(&self, run: &Run) -> bool {
-        let state = self.lock();
-        let tracked = state.sessions.get(&run.setup().session_id).filter(|t| t.is_written());
-        let record = tracked.and_then(|t| t.recording.record(t.recording.position(run.loop_id())?));
-        record.is_some_and(|record| record.messages.len() == run.new_messages().len())
+        let Some(slot) = self.sessions.find(run.setup().session_id.as_str()) else { return false };
+        let has_all = slot.with(|tracked| {
+            let recording = &tracked.recording;
+            let record = recording.record(recording.position(run.loop_id())?)?;
+            Some(tracked.is_written() && record.messages.len() == run.new_messages().len())
+        });
+        has_all.flatten().unwrap_or_default()
     }
 
-    /// Writes a record to a session that is open for writing, and returns the rest of the write; `None` when it is not
-    /// open.
-    fn write(
+    /// Writes a record to an open session, and returns the rest of the write. The caller has entered the slot.
+    fn append(
         &self,
-        id: &SessionId,
+        slot: &Arc<Slot>,
         write: impl FnOnce(&mut SessionJournal, &mut Recording) -> Result<Option<PendingWrite>, SessionError>,
-        written: impl FnOnce(&mut State),
-    ) -> Result<Option<Option<PendingWrite>>, SessionError> {
-        let mut state = self.lock();
-        let Some(Tracked { recording, journal: Some(journal), changed, completed, .. }) =
-            state.sessions.get_mut(id)
-        else {
-            return Ok(None);
+    ) -> Result<Option<PendingWrite>, SessionError> {
+        let append = |tracked: &mut Tracked| {
+            let (mut journal, recording) = (tracked.journal.take(), tracked.recording_mut());
+            let pending = journal.as_mut().map(|journal| write(journal, recording));
+            tracked.journal = journal;
+            tracked.completed = false;
+            pending
         };
-        let job = write(journal, recording);
-        *changed = true;
-        *completed = false;
-        match job {
-            Ok(job) => {
-                written(&mut state);
-                Ok(Some(job))
-            }
-            Err(error) => {
-                // The memory is ahead of the store: drop it, so that the next record starts from the stored state.
-                state.sessions.remove(id);
-                Err(error)
-            }
+        let closed = || SessionError::store(format!("session {}", slot.id), "written", "it was closed");
+        let pending = slot.with(append).flatten().ok_or_else(closed)?;
+        if pending.is_err() {
+            self.discard(slot);
         }
+        pending
     }
 
-    /// Saves one session, and closes it if `close` is `true`. The caller holds the lock for opening, so that no record
-    /// opens the session again while its writer is in use here.
-    pub(super) async fn save_one(
-        &self,
-        id: &SessionId,
-        close: bool,
-        _opening: &tokio::sync::MutexGuard<'_, ()>,
-    ) -> Result<(), SessionError> {
-        let (held, journal) = {
-            let mut state = self.lock();
-            let Some(tracked) = state.sessions.get_mut(id) else { return Ok(()) };
-            let journal = tracked.journal.take();
-            tracked.saving = journal.is_some();
-            (tracked.copy(), journal)
-        };
-        let mut taken = Taken { inner: self, id, journal };
-        let session = if held.is_whole() { held.read()? } else { on_pool(move || held.read()).await? };
-        let saved = match (&mut taken.journal, &self.store) {
-            (Some(journal), _) => journal.save(&session).await,
-            (None, Some(store)) => store.save_session(&session).await,
-            (None, None) => Ok(()),
-        };
-        drop(taken);
-        if close && saved.is_ok() {
-            let mut state = self.lock();
-            state.sessions.remove(id);
-            state.routes.retain(|_, session| session != id);
-        }
-        saved
-    }
-}
-
-/// The writer of a session that is being saved. It returns to the session also when the future is dropped.
-struct Taken<'a> {
-    inner: &'a Inner,
-    id: &'a SessionId,
-    journal: Option<SessionJournal>,
-}
-
-impl Drop for Taken<'_> {
-    fn drop(&mut self) {
-        if let Some(journal) = self.journal.take()
-            && let Some(tracked) = self.inner.lock().sessions.get_mut(self.id)
-        {
-            tracked.journal = Some(journal);
-            tracked.saving = false;
+    /// Returns the durability of an entry that asks for `wanted`.
+    fn durability(&self, wanted: agent_core::journal::Durability) -> agent_core::journal::Durability {
+        match self.options.lock().unwrap_or_else(PoisonError::into_inner).flushing {
+            super::Flushing::WhenAsked => wanted,
+            super::Flushing::Never => agent_core::journal::Durability::Buffered,
         }
     }
 }

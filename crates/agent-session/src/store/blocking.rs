@@ -6,7 +6,8 @@ use std::sync::Arc;
 use agent_core::SessionId;
 use async_trait::async_trait;
 
-use super::record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
+use super::pool_writer::PoolWriter;
+use super::record::{SessionReader, SessionRecord, SessionWriter};
 use super::{AgentSessions, FoundSessions, JsonStore, Salvaged, SessionQuery, SessionStore};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -14,6 +15,9 @@ use crate::model::Session;
 
 /// The rest of a blocking write: the record is durable when it has returned.
 pub type WriteJob = Box<dyn FnOnce() -> Result<(), SessionError> + Send>;
+
+/// The maximum number of [`WriteJob`]s of all sessions that run at the same time. Others wait without a thread.
+pub const MAX_WRITE_JOBS: usize = 16;
 
 /// A store of sessions whose calls block, such as a directory or an embedded database. The methods and their guarantees
 /// are those of [`SessionStore`].
@@ -95,7 +99,9 @@ pub trait BlockingSessionStore: fmt::Debug + Send + Sync {
 /// The right to write one session of a blocking store. It ends when the writer is dropped.
 pub trait BlockingSessionWriter: fmt::Debug + Send {
     /// Writes a record. The record is durable after the returned job has run, and without a job when the call returns.
-    /// Jobs of several records can run in any order.
+    ///
+    /// A job must complete all records that were appended before it runs: where the jobs of several records wait at the
+    /// same time, one of them runs for all, and the others are dropped. At most [`MAX_WRITE_JOBS`] jobs run at a time.
     ///
     /// # Errors
     /// When the record cannot be written. The caller drops the writer and opens the session again.
@@ -124,39 +130,11 @@ pub(crate) async fn on_pool<T: Send + 'static>(
     }
 }
 
-/// An asynchronous writer that makes the calls of a blocking one on the blocking pool.
-#[derive(Debug)]
-struct PoolWriter(Option<Box<dyn BlockingSessionWriter>>);
-
-fn lost() -> SessionError {
-    SessionError::store("the session", "written", "its writer was lost in a panic")
-}
-
-#[async_trait]
-impl SessionWriter for PoolWriter {
-    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
-        let job = self.0.as_mut().ok_or_else(lost)?.append(record)?;
-        Ok(job.map(|job| -> PendingWrite { Box::pin(on_pool(job)) }))
-    }
-
-    async fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        let mut writer = self.0.take().ok_or_else(lost)?;
-        let session = session.clone();
-        let (writer, saved) = on_pool(move || {
-            let saved = writer.save(&session);
-            Ok((writer, saved))
-        })
-        .await?;
-        self.0 = Some(writer);
-        saved
-    }
-
-    fn reader(&self) -> Option<SessionReader> {
-        self.0.as_ref()?.reader()
-    }
-
-    fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.0.as_mut().ok_or_else(lost)?.save(session)
+/// Drops a large value on the runtime's blocking pool, or in place if there is no runtime.
+pub(crate) fn drop_on_pool<T: Send + 'static>(value: T) {
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => drop(runtime.spawn_blocking(move || drop(value))),
+        Err(_) => drop(value),
     }
 }
 
@@ -205,7 +183,7 @@ macro_rules! on_the_pool {
                 let (store, id) = (self.clone(), id.to_owned());
                 let (writer, found) =
                     on_pool(move || BlockingSessionStore::write_session($borrow(&store), &id)).await?;
-                Ok((Box::new(PoolWriter(Some(writer))), found))
+                Ok((Box::new(PoolWriter::new(writer)), found))
             }
 
             async fn salvage_session(&self, id: &str) -> Result<Salvaged, SessionError> {

@@ -31,11 +31,12 @@ pub trait SessionWriter: fmt::Debug + Send {
     /// When the record cannot be written. The recorder drops the writer then and opens the session again.
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError>;
 
-    /// Writes the whole session. It contains all records so far, so the journal can be emptied afterwards.
+    /// Writes the whole session. It contains all records so far, so the journal can be emptied afterwards. The session can be
+    /// large, so a store that blocks writes and drops it in another thread.
     ///
     /// # Errors
     /// When the session cannot be written. The records must be unchanged then.
-    async fn save(&mut self, session: &Session) -> Result<(), SessionError>;
+    async fn save(&mut self, session: Session) -> Result<(), SessionError>;
 
     /// Returns a reader of the session. With it the recorder does not keep what a long run does not need any more: after
     /// each compaction it drops the messages that left the conversation, and reads them back when a whole session is
@@ -44,8 +45,8 @@ pub trait SessionWriter: fmt::Debug + Send {
         None
     }
 
-    /// Writes the session when the last handle of the recorder is dropped, where nothing can be awaited. By default it
-    /// does nothing: the journal has all records.
+    /// Writes the session after its agent or its recorder was dropped, in a thread that may block but cannot await. By
+    /// default it does nothing: the journal has all records.
     ///
     /// # Errors
     /// As [`save`](Self::save).

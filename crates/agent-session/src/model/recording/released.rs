@@ -29,11 +29,9 @@ pub(super) struct Released {
 static RELEASED: LazyLock<MessageRef> =
     LazyLock::new(|| MessageRef::new(AgentMessage::from(ExtensionMessage::new("released", Value::Null))));
 
-/// A copy of a recorded session, of which the store has a part.
+/// A recorded session at one moment, of which the store can have a part. It shares the recording until it is read.
 pub(crate) struct Partial {
-    session: Session,
-    /// The positions of the loops with released parts, and the numbers of their released events.
-    released: Vec<(usize, usize)>,
+    recording: Arc<Recording>,
     reader: Option<Reader>,
 }
 
@@ -72,26 +70,22 @@ impl Recording {
             }
         }
     }
-
-    /// Returns a copy of the session as far as it is in memory. `reader` reads the rest.
-    pub(crate) fn copy(&self, reader: Option<Reader>) -> Partial {
-        Partial {
-            session: self.session.clone(),
-            released: self.released.iter().map(|(at, released)| (*at, released.events)).collect(),
-            reader,
-        }
-    }
 }
 
 impl Partial {
-    /// Returns whether nothing of the session was released.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.released.is_empty()
+    /// `reader` reads what the recording has released.
+    pub(crate) fn new(recording: Arc<Recording>, reader: Option<Reader>) -> Self {
+        Self { recording, reader }
     }
 
-    /// Returns the whole session; what was released is read from the store. Blocks while it reads.
+    /// Returns the whole session; what was released is read from the store. Copies the session, if the recording is still
+    /// shared, and blocks while it reads.
     pub(crate) fn read(self) -> Result<Session, SessionError> {
-        let Self { mut session, released, reader } = self;
+        let Self { recording, reader } = self;
+        let (mut session, released) = match Arc::try_unwrap(recording) {
+            Ok(Recording { session, released, .. }) => (session, released),
+            Err(shared) => (shared.session.clone(), shared.released.clone()),
+        };
         if released.is_empty() {
             return Ok(session);
         }
@@ -99,13 +93,15 @@ impl Partial {
         let lost = |what: String| SessionError::store(format!("session {id}"), "read back", what);
         let Some(reader) = reader else { return Err(lost("its store cannot be read".to_owned())) };
         let stored = reader()?;
-        for (at, events) in released {
+        for (at, released) in released {
             let Some(record) = session.loops.get_mut(at) else { continue };
-            let Some(found) = stored.loops.iter().find(|r| r.loop_id == record.loop_id) else {
+            let is_same = |found: &&LoopRecord| found.loop_id == record.loop_id;
+            let found = stored.loops.get(at).filter(is_same).or_else(|| stored.loops.iter().find(is_same));
+            let Some(found) = found else {
                 return Err(lost(format!("the store has no loop {}", record.loop_id)));
             };
             // The store can have later records than the copy.
-            let events = events + record.events.len();
+            let events = released.events + record.events.len();
             let parts = (
                 found.messages.get(..record.messages.len()),
                 found.other_messages.get(..record.other_messages.len()),

@@ -7,7 +7,7 @@ use agent_core::journal::Durability;
 use agent_core::{MessageRef, SessionId, Usage};
 use rusqlite::{Connection, Transaction, params};
 
-use super::super::summary::{self, SessionSummary};
+use super::super::summary::{LiveStatus, SessionSummary};
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::rows::{self, List, Messages};
@@ -24,6 +24,7 @@ pub(super) struct SqliteWriter {
     queue: Arc<Mutex<Queue>>,
     /// The summary of the session after the last record.
     summary: SessionSummary,
+    status: LiveStatus,
     /// The tokens of each loop that the summary includes.
     used: Vec<Usage>,
     /// Declared last, so that it is released after everything is written.
@@ -81,6 +82,7 @@ impl SqliteWriter {
             id: SessionId::from(id),
             queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
             summary: SessionSummary::of(session),
+            status: LiveStatus::of(session),
             used: session.loops.iter().map(|r| r.usage).collect(),
             _lock: lock,
         };
@@ -98,7 +100,7 @@ impl SqliteWriter {
         summary.usage = known.usage;
         summary.cost_micros = known.cost_micros;
         summary.loops = record.session.loops.len() as u64;
-        summary.status = summary::status_of_session(record.session);
+        summary.status = self.status.update(record.session, record.position);
         let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
         summary.add_model(&loop_record.config.model);
         for message in loop_record.messages.iter().skip(record.own_before) {
@@ -172,6 +174,7 @@ impl BlockingSessionWriter for SqliteWriter {
         drop(queue);
         drop(connection);
         self.summary = SessionSummary::of(session);
+        self.status = LiveStatus::of(session);
         self.used = session.loops.iter().map(|r| r.usage).collect();
         Ok(())
     }

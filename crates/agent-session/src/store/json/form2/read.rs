@@ -183,9 +183,9 @@ impl Reader<'_> {
             if let Some(record) = recording.record_mut(at) {
                 head.finish(record)?;
             }
-            recording.settle(at);
         }
-        Ok(Some(recording))
+        // The loops have their last status only now.
+        Ok(Some(Recording::new(recording.session)))
     }
 }
 

@@ -1,0 +1,102 @@
+//! Makes the calls of a blocking writer on the blocking pool.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use tokio::sync::{Mutex, Semaphore};
+
+use super::blocking::{BlockingSessionWriter, MAX_WRITE_JOBS, WriteJob, on_pool};
+use super::record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
+use crate::error::SessionError;
+use crate::model::Session;
+
+/// The permits of the jobs that run.
+static JOBS: Semaphore = Semaphore::const_new(MAX_WRITE_JOBS);
+
+/// An asynchronous writer that makes the calls of a blocking one on the blocking pool. Records are appended in place.
+#[derive(Debug)]
+pub(super) struct PoolWriter {
+    writer: Option<Box<dyn BlockingSessionWriter>>,
+    writes: Arc<Writes>,
+}
+
+/// The records of a writer, counted in the order in which they were appended.
+#[derive(Debug, Default)]
+struct Writes {
+    appended: AtomicU64,
+    completed: Mutex<Completed>,
+}
+
+#[derive(Debug, Default)]
+struct Completed {
+    /// The number of the first records that a job has completed.
+    records: u64,
+    /// The error of a job. Records after it are not complete, even if a later job succeeds.
+    failed: Option<String>,
+}
+
+impl PoolWriter {
+    pub(super) fn new(writer: Box<dyn BlockingSessionWriter>) -> Self {
+        Self { writer: Some(writer), writes: Arc::default() }
+    }
+}
+
+fn lost() -> SessionError {
+    SessionError::store("the session", "written", "its writer was lost in a panic")
+}
+
+#[async_trait]
+impl SessionWriter for PoolWriter {
+    fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
+        let job = self.writer.as_mut().ok_or_else(lost)?.append(record)?;
+        let number = self.writes.appended.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        let writes = &self.writes;
+        Ok(job.map(|job| -> PendingWrite { Box::pin(Arc::clone(writes).complete(number, job)) }))
+    }
+
+    async fn save(&mut self, session: Session) -> Result<(), SessionError> {
+        let mut writer = self.writer.take().ok_or_else(lost)?;
+        let (writer, saved) = on_pool(move || {
+            let saved = writer.save(&session);
+            Ok((writer, saved))
+        })
+        .await?;
+        self.writer = Some(writer);
+        saved
+    }
+
+    fn reader(&self) -> Option<SessionReader> {
+        self.writer.as_ref()?.reader()
+    }
+
+    fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {
+        self.writer.as_mut().ok_or_else(lost)?.save(session)
+    }
+}
+
+impl Writes {
+    /// Completes a record by its job, unless the job of a later record has completed both.
+    async fn complete(self: Arc<Self>, number: u64, job: WriteJob) -> Result<(), SessionError> {
+        let mut completed = self.completed.lock().await;
+        if completed.records >= number {
+            return Ok(());
+        }
+        if let Some(error) = &completed.failed {
+            let source = format!("an earlier record was not written: {error}");
+            return Err(SessionError::store("a record of the session", "written", source));
+        }
+        // The semaphore is never closed.
+        let _permit = JOBS.acquire().await;
+        let appended = self.appended.load(Ordering::Acquire);
+        let ran = on_pool(job).await;
+        match &ran {
+            Ok(()) => completed.records = appended,
+            Err(error) => completed.failed = Some(error.to_string()),
+        }
+        ran
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -57,7 +57,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 pub use crate::provider::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS};
-pub use channel::{EventReceiver, EventSender, event_channel, merging_channel};
+pub use channel::{EventReceiver, EventSender, MAX_WAITING_EVENTS, event_channel, merging_channel};
 pub use child::{ChildLoop, ChildStart, Delegation};
 pub use config::{AgentContext, AgentLoopConfig, Services};
 pub use inherit::Inheritance;

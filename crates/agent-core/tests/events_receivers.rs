@@ -15,13 +15,15 @@ use agent_core::compat::SeedVerbs as _;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agent_core::drive::MAX_WAITING_EVENTS;
+use agent_core::provider::MessageSnapshot;
 use agent_core::testing::{
     Latch, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
 use agent_core::{
     AgentContext, AgentError, AgentEvent, AgentLoopConfig, BasicAgent, BoxFuture, CancellationToken,
-    Environment, LoopId, ModelConfig, NoRuntime, StreamDelta, SystemEnvironment, TaskHandle, Timestamp,
-    agent_loop_stream, event_channel, merging_channel,
+    Environment, LoopId, ModelConfig, NoRuntime, StepKey, StreamDelta, SystemEnvironment, TaskHandle,
+    Timestamp, agent_loop_stream, event_channel, merging_channel,
 };
 use futures_util::StreamExt;
 use serde_json::json;
@@ -215,6 +217,41 @@ async fn a_lagging_receiver_gets_merged_deltas_and_loses_nothing_else() {
             }
             _ => {}
         }
+    }
+}
+
+fn delta_of(loop_id: &str, text: &str) -> AgentEvent {
+    AgentEvent::MessageUpdate {
+        loop_id: LoopId::from(loop_id),
+        step: StepKey::from("model-0.0"),
+        attempt: 0,
+        message: MessageSnapshot::default(),
+        content_index: 0,
+        delta: StreamDelta::Text { text: text.to_owned() },
+    }
+}
+
+/// A receiver that is never read holds the text, and not an event for each piece; also of loops that run at the same time.
+#[test]
+fn a_receiver_that_is_not_read_is_bounded_and_loses_nothing() {
+    let (tx, mut rx) = event_channel();
+    let loops = ["a", "b", "c"];
+    for n in 0..100_000 {
+        tx.send(delta_of(loops[n % 3], &format!("{n} ")));
+    }
+    tx.send(AgentEvent::InputRejected { loop_id: LoopId::from("a"), reason: "end".into() });
+    assert_eq!(rx.len(), MAX_WAITING_EVENTS + 1);
+    drop(tx);
+    let mut texts = [const { String::new() }; 3];
+    while let Some(event) = rx.try_recv() {
+        let AgentEvent::MessageUpdate { loop_id, delta: StreamDelta::Text { text }, .. } = event else {
+            continue;
+        };
+        texts[loops.iter().position(|id| *loop_id.as_str() == **id).unwrap()].push_str(&text);
+    }
+    for (at, text) in texts.iter().enumerate() {
+        let all: String = (0..100_000).filter(|n| n % 3 == at).map(|n| format!("{n} ")).collect();
+        assert!(*text == all, "loop {at}");
     }
 }
 

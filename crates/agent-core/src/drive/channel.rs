@@ -1,7 +1,7 @@
 //! The channel of events from a loop to its reader.
 //!
-//! The default channel is unbounded, so the loop never waits for its reader. A [`merging_channel`] is bounded:
-//! when its reader is slow, deltas of one block are merged, and no event is dropped.
+//! The loop never waits for its reader. When [`MAX_WAITING_EVENTS`] events wait, deltas of one block are merged, and no event
+//! is dropped; a [`merging_channel`] sets another number.
 
 mod sender;
 
@@ -21,6 +21,13 @@ use sender::merge;
 use crate::event::{AgentEvent, NumberedEvent, RunEnd, RunFailure};
 use crate::identity::LoopId;
 
+/// The number of waiting events from which an [`event_channel`] merges deltas: 4,096. A receiver that is never read then
+/// holds the text of the replies and the few other events of each turn, and not an event for each piece.
+pub const MAX_WAITING_EVENTS: usize = 4_096;
+
+/// The number of waiting events that are searched for one of the same loop when deltas are merged.
+const SEARCHED: usize = 256;
+
 /// The number of events for which an emptied channel keeps its capacity.
 const RETAINED_CAPACITY: usize = 64;
 
@@ -38,7 +45,7 @@ impl fmt::Debug for EventReceiver {
     }
 }
 
-/// Returns an unbounded channel of events.
+/// Returns a channel of events that merges deltas when [`MAX_WAITING_EVENTS`] events wait.
 ///
 /// ```
 /// let (tx, mut rx) = agent_core::event_channel();
@@ -47,7 +54,7 @@ impl fmt::Debug for EventReceiver {
 /// ```
 #[must_use]
 pub fn event_channel() -> (EventSender, EventReceiver) {
-    EventReceiver::with_capacity(usize::MAX)
+    EventReceiver::with_capacity(MAX_WAITING_EVENTS)
 }
 
 impl EventReceiver {
@@ -170,7 +177,7 @@ impl Drop for EventReceiver {
 
 /// Returns a channel that holds about `capacity` waiting events (at least 1).
 ///
-/// When more events wait, a delta is merged into the last waiting event if that is a delta of the same block. Events of
+/// When more events wait, a delta is merged into the last waiting event of its loop if that is a delta of the same block. Events of
 /// other kinds are never merged or dropped, so the channel can hold more than `capacity` of them.
 #[must_use]
 pub fn merging_channel(capacity: usize) -> (EventSender, EventReceiver) {
@@ -269,10 +276,7 @@ impl State {
         let place = Place { depth, parent_loop_id };
         let moved = self.sent.as_deref().map_or_else(|| place != Place::default(), |sent| place != *sent);
         let full = self.len() >= capacity;
-        let event = match self.events.back_mut() {
-            Some(Waiting::Event(_, last)) if full => merge(last, event),
-            _ => Some(event),
-        };
+        let event = if full { self.merged(event) } else { Some(event) };
         let Some(event) = event else { return };
         if moved {
             let place = (place != Place::default()).then(|| Box::new(place));
@@ -281,6 +285,19 @@ impl State {
             self.sent = place;
         }
         self.events.push_back(Waiting::Event(number, event));
+    }
+
+    /// Merges an event into the last waiting event of its loop. Returns it if that is not possible. Loops that run at the same
+    /// time alternate, and the order of the events of each is preserved.
+    fn merged(&mut self, event: AgentEvent) -> Option<AgentEvent> {
+        let last = self.events.iter_mut().rev().take(SEARCHED).find_map(|waiting| match waiting {
+            Waiting::Event(_, last) if last.loop_id() == event.loop_id() => Some(last),
+            Waiting::Event(..) | Waiting::Place(_) => None,
+        });
+        match last {
+            Some(last) => merge(last, event),
+            None => Some(event),
+        }
     }
 
     fn take(&mut self) -> Option<NumberedEvent> {

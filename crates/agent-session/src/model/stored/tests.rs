@@ -57,7 +57,7 @@ fn an_event_says_only_what_no_message_says() {
     let record = recorded().loops.remove(0);
     let mut value = written(&record);
     for event in value["events"].as_array_mut().unwrap() {
-        for key in ["timestamp", "config", "agent_id", "session_id", "loop_id", "tokens"] {
+        for key in ["timestamp", "began", "config", "agent_id", "session_id", "loop_id", "tokens"] {
             event.as_object_mut().unwrap().shift_remove(key);
         }
     }

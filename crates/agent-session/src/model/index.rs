@@ -80,7 +80,7 @@ pub(crate) struct HeadMark<'a> {
 }
 
 impl<'a> HeadMark<'a> {
-    fn of(session: &Session, record: &'a LoopRecord) -> Self {
+    pub(super) fn of(session: &Session, record: &'a LoopRecord) -> Self {
         Self {
             group: record.group.as_ref(),
             of_branch: record.parallel_group.as_ref(),
@@ -94,18 +94,6 @@ pub(crate) fn head_of<'a>(loops: &(impl Iterator<Item = HeadMark<'a>> + Clone)) 
     let mut finder = HeadFinder::default();
     loops.clone().for_each(|mark| finder.push(mark));
     finder.head()
-}
-
-impl Session {
-    /// Returns the position of the head.
-    pub(crate) fn head_position(&self) -> Option<usize> {
-        self.head_at(self.loops.len())
-    }
-
-    /// Returns the position of the head when the session had this many loops.
-    pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
-        head_of(&self.loops.iter().take(loops).map(|record| HeadMark::of(self, record)))
-    }
 }
 
 /// When a loop became the head: when it began, or when it was selected after another loop had begun. The greatest one is

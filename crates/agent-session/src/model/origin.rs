@@ -1,12 +1,10 @@
 //! Origins of sessions and loops: the place that a session was forked from, and the group that a loop is a branch of.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_core::{LoopId, SessionId, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 
-use super::Session;
 use crate::files::FileState;
 
 /// The place that a session was forked from. The other session does not refer to the fork and is not changed.
@@ -71,25 +69,6 @@ impl ParallelGroupRecord {
             judge_loop_id: None,
             reason: None,
             is_selected: false,
-        }
-    }
-}
-
-impl Session {
-    /// Makes the branches of each group share one list of their ids. A reader calls this, because a file repeats the list in
-    /// every branch.
-    pub(crate) fn share_groups(&mut self) {
-        let mut lists: BTreeMap<LoopId, Arc<[LoopId]>> = BTreeMap::new();
-        for record in &mut self.loops {
-            let (Some(member), Some(group)) = (&record.group, &mut record.parallel_group) else { continue };
-            match lists.get(&member.group_id) {
-                Some(list) if Arc::ptr_eq(list, &group.all_loop_ids) => {}
-                Some(list) if *list == group.all_loop_ids => group.all_loop_ids = Arc::clone(list),
-                Some(_) => {}
-                None => {
-                    lists.insert(member.group_id.clone(), Arc::clone(&group.all_loop_ids));
-                }
-            }
         }
     }
 }

@@ -1,14 +1,42 @@
 //! The tree of loops and the conversation after each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use agent_core::fold::Fold;
 use agent_core::{History, LoopId, Usage};
 
-use super::{Histories, LoopRecord, LoopStatus, Session};
+use super::{HeadMark, Histories, LoopRecord, LoopStatus, Session, head_of};
 use crate::error::SessionError;
 
 impl Session {
+    /// Returns the position of the head.
+    pub(crate) fn head_position(&self) -> Option<usize> {
+        self.head_at(self.loops.len())
+    }
+
+    /// Returns the position of the head when the session had this many loops.
+    pub(crate) fn head_at(&self, loops: usize) -> Option<usize> {
+        head_of(&self.loops.iter().take(loops).map(|record| HeadMark::of(self, record)))
+    }
+
+    /// Makes the branches of each group share one list of their ids. A reader calls this, because a file repeats the list in
+    /// every branch.
+    pub(crate) fn share_groups(&mut self) {
+        let mut lists: BTreeMap<LoopId, Arc<[LoopId]>> = BTreeMap::new();
+        for record in &mut self.loops {
+            let (Some(member), Some(group)) = (&record.group, &mut record.parallel_group) else { continue };
+            match lists.get(&member.group_id) {
+                Some(list) if Arc::ptr_eq(list, &group.all_loop_ids) => {}
+                Some(list) if *list == group.all_loop_ids => group.all_loop_ids = Arc::clone(list),
+                Some(_) => {}
+                None => {
+                    lists.insert(member.group_id.clone(), Arc::clone(&group.all_loop_ids));
+                }
+            }
+        }
+    }
+
     /// Returns the loops that continue no loop of this session.
     pub fn root_loops(&self) -> impl Iterator<Item = &LoopRecord> {
         let ids: BTreeSet<&LoopId> = self.loops.iter().map(|r| &r.loop_id).collect();

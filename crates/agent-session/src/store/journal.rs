@@ -12,4 +12,6 @@ mod state;
 
 pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(crate) use line::{Line, LineWriter};
-pub(crate) use replay::{Lines, Replayed, Saved, begin, form_of, replay};
+#[cfg(feature = "sqlite")]
+pub(crate) use replay::{Lines, form_of};
+pub(crate) use replay::{Replayed, Saved, begin, replay};

@@ -104,7 +104,7 @@ pub(crate) enum Gaps {
 }
 
 /// Returns a message that stands at the place of a missing one.
-fn placeholder() -> MessageRef {
+fn missing_message() -> MessageRef {
     MessageRef::new(AgentMessage::from(ExtensionMessage::new("missing", Value::Null)))
 }
 
@@ -123,7 +123,7 @@ impl ReadContent<'_> {
             ));
         }
         let missing = |wanted: usize, has: usize| {
-            std::iter::repeat_with(placeholder).take(wanted.saturating_sub(has)).collect::<Vec<_>>()
+            std::iter::repeat_with(missing_message).take(wanted.saturating_sub(has)).collect::<Vec<_>>()
         };
         let (mut own, mut own_extra) = (missing(self.after.0, has.0), Vec::new());
         let (mut other, mut other_extra) = (missing(self.after.1, has.1), Vec::new());

@@ -35,7 +35,7 @@ pub(super) struct JsonWriter {
 struct Journal {
     path: PathBuf,
     file: File,
-    /// The offset of the line that says what was acknowledged.
+    /// The offset of the line with the numbers of the acknowledged records.
     mark: u64,
     state: Mutex<State>,
 }

@@ -350,3 +350,25 @@ fn a_file_of_a_gigabyte_is_refused_by_its_size() {
     recorded(dir.path());
     check(dir.path(), "s-1.journal.jsonl");
 }
+
+/// Version 1 emptied a journal with a save. Beside a file of form 2, an empty journal has lost its records.
+#[test]
+fn an_empty_journal_belongs_to_version_1_only() {
+    let dir = tempfile::tempdir().unwrap();
+    recorded(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    let whole = store.load_session("s-1").unwrap();
+    let journal = dir.path().join("s-1.journal.jsonl");
+    std::fs::write(&journal, "").unwrap();
+    assert!(matches!(store.load_session("s-1"), Err(SessionError::Corrupt { .. })));
+
+    std::fs::write(store.path_of("s-1").unwrap(), serde_json::to_string_pretty(&*whole).unwrap()).unwrap();
+    assert_eq!(store.load_session("s-1").unwrap(), whole);
+    store.save_session(&whole).unwrap();
+    assert!(!journal.exists());
+    assert_eq!(store.load_session("s-1").unwrap(), whole);
+
+    // What a killed process of version 1 left before its first record.
+    std::fs::write(dir.path().join("s-2.journal.jsonl"), "").unwrap();
+    assert_eq!(store.list_session_ids().unwrap(), ["s-1"]);
+}

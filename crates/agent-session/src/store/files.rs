@@ -142,6 +142,14 @@ pub(crate) fn flush_directory(path: &Path) {
     }
 }
 
+/// Removes a file if it is empty. Form 1 emptied a journal with a save, and beside a file of form 2 an empty one is damage.
+pub(crate) fn remove_empty(path: &Path) -> Result<(), SessionError> {
+    match std::fs::metadata(path) {
+        Ok(metadata) if metadata.len() == 0 => remove(path),
+        _ => Ok(()),
+    }
+}
+
 /// Removes a file if it exists.
 pub(crate) fn remove(path: &Path) -> Result<(), SessionError> {
     match std::fs::remove_file(path) {

@@ -102,8 +102,9 @@ impl JsonStore {
             Err(SessionError::NotFound { .. }) => session.clone(),
             Err(other) => return Err(other),
         };
-        self.replace(&merged)?;
         let journal = self.journal_of(id)?;
+        files::remove_empty(&journal)?;
+        self.replace(&merged)?;
         files::remove(&journal)
     }
 

@@ -103,17 +103,26 @@ pub(crate) enum Gaps {
     Filled,
 }
 
+/// The maximum number of messages in a row that can be missing in a salvaged loop.
+const MAX_MISSING: usize = 1 << 20;
+
 /// Returns a message that stands at the place of a missing one.
 fn missing_message() -> MessageRef {
     MessageRef::new(AgentMessage::from(ExtensionMessage::new("missing", Value::Null)))
 }
 
 impl ReadContent<'_> {
-    /// Adds the content to the loop at a position.
+    /// Adds the content to the loop at a position. `budget` is the number of bytes that references can expand to.
     ///
     /// # Errors
     /// The reason why it does not fit.
-    pub(crate) fn apply(&self, recording: &mut Recording, at: usize, gaps: Gaps) -> Result<(), String> {
+    pub(crate) fn apply(
+        &self,
+        recording: &mut Recording,
+        at: usize,
+        gaps: Gaps,
+        budget: &mut usize,
+    ) -> Result<(), String> {
         let record = recording.record(at).ok_or("the loop is gone")?;
         let has = Counts(record.messages.len(), record.other_messages.len(), recording.event_count(at));
         if gaps == Gaps::Refused && has != self.after {
@@ -121,6 +130,9 @@ impl ReadContent<'_> {
             return Err(format!(
                 "it continues the loop after {fm} messages, {fo} other messages and {fe} events, and there are {m}, {o} and {e}"
             ));
+        }
+        if self.after.0.saturating_sub(has.0).max(self.after.1.saturating_sub(has.1)) > MAX_MISSING {
+            return Err(format!("more than {MAX_MISSING} messages before it are missing"));
         }
         let missing = |wanted: usize, has: usize| {
             std::iter::repeat_with(missing_message).take(wanted.saturating_sub(has)).collect::<Vec<_>>()
@@ -133,7 +145,7 @@ impl ReadContent<'_> {
         for raw in &self.events {
             let record = recording.record(at).ok_or("the loop is gone")?;
             let first = recording.event_count(at);
-            let events = read_event(raw, record)?;
+            let events = read_event(raw, record, budget)?;
             for event in events {
                 recording.take(at, event);
             }

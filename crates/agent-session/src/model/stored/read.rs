@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use agent_core::{AgentEvent, Entry, Message, MessageRef, ToolExecutionEnd, TurnTrigger};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Short, Trigger, call_at, message_at, start_of_call, usage_of};
 use crate::model::event_messages::{Place, beginning, blank, read_place};
+use crate::model::form::spend;
 use crate::model::{LoopRecord, RecordedEvent};
 
 /// The members of an event that decide how it is read.
@@ -24,9 +25,15 @@ struct Kind<'a> {
 /// Returns the event, or the two events, that a written form stands for. The loop must contain the messages of the line
 /// and the events before this one. An event of an unknown kind is returned unchanged.
 ///
+/// `budget` is the number of bytes that the rest of the file can expand to.
+///
 /// # Errors
-/// When the event refers to a message that does not exist.
-pub(crate) fn read_event(raw: &RawValue, record: &LoopRecord) -> Result<Vec<RecordedEvent>, String> {
+/// When the event refers to a message that does not exist, or expands to more than the budget.
+pub(crate) fn read_event(
+    raw: &RawValue,
+    record: &LoopRecord,
+    budget: &mut usize,
+) -> Result<Vec<RecordedEvent>, String> {
     let text = raw.get();
     let Kind { kind, loop_id } =
         serde_json::from_str(text).map_err(|e| format!("an event without a kind: {e}"))?;
@@ -34,11 +41,13 @@ pub(crate) fn read_event(raw: &RawValue, record: &LoopRecord) -> Result<Vec<Reco
         _ if loop_id.is_some() => live(text)?,
         "message" | "reply" | "turn_start" | "tool_start" | "tool_end" | "turn_end" => {
             match serde_json::from_str(text) {
-                Ok(short) => return read_short(short, record),
+                Ok(short) => return read_short(short, record, budget),
                 Err(_) => live(text)?,
             }
         }
-        "message_start" | "message_end" | "agent_end" | "compaction_ended" => placed(text, &kind, record)?,
+        "message_start" | "message_end" | "agent_end" | "compaction_ended" => {
+            placed(text, &kind, record, budget)?
+        }
         _ => live(text)?,
     };
     Ok(vec![events])
@@ -56,7 +65,7 @@ fn live(text: &str) -> Result<RecordedEvent, String> {
     }
 }
 
-fn read_short(short: Short, record: &LoopRecord) -> Result<Vec<RecordedEvent>, String> {
+fn read_short(short: Short, record: &LoopRecord, budget: &mut usize) -> Result<Vec<RecordedEvent>, String> {
     let loop_id = record.loop_id.clone();
     let event = match short {
         Short::Message { message, tokens } => {
@@ -80,6 +89,7 @@ fn read_short(short: Short, record: &LoopRecord) -> Result<Vec<RecordedEvent>, S
         Short::ToolStart { call } => start_of_call(&loop_id, call_at(record, call)?),
         Short::ToolEnd { message } => match message_at(record, message)?.as_llm() {
             Some(Message::ToolResult(result)) => {
+                spend(budget, json_len(result)?)?;
                 AgentEvent::ToolExecutionEnd(Box::new(ToolExecutionEnd::from_message(loop_id, result)))
             }
             _ => return Err("an event names the result of a call, and there is another message".to_owned()),
@@ -95,12 +105,33 @@ fn read_short(short: Short, record: &LoopRecord) -> Result<Vec<RecordedEvent>, S
                     turn.tool_results.iter().map(|at| Place::Own(*at)).collect()
                 }
             };
+            spend(budget, places.len() * size_of::<MessageRef>())?;
             let results = places.into_iter().map(|place| message_at(record, place).cloned());
             let tool_results = results.collect::<Result<_, _>>()?;
             AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results }
         }
     };
     Ok(vec![known(event)])
+}
+
+/// Returns the length of a value as JSON.
+fn json_len(value: &impl Serialize) -> Result<usize, String> {
+    /// Counts what is written.
+    struct Count(usize);
+
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    serde_json::to_writer(&mut count, value).map_err(|e| e.to_string())?;
+    Ok(count.0)
 }
 
 impl From<Trigger> for TurnTrigger {
@@ -115,7 +146,7 @@ impl From<Trigger> for TurnTrigger {
 }
 
 /// Reads a live event of which the messages are places.
-fn placed(text: &str, kind: &str, record: &LoopRecord) -> Result<RecordedEvent, String> {
+fn placed(text: &str, kind: &str, record: &LoopRecord, budget: &mut usize) -> Result<RecordedEvent, String> {
     let original: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut value = original.clone();
     let Some(map) = value.as_object_mut() else { return Ok(RecordedEvent::Foreign(original)) };
@@ -131,6 +162,7 @@ fn placed(text: &str, kind: &str, record: &LoopRecord) -> Result<RecordedEvent, 
         }
         "agent_end" => {
             all = messages_of_end(map.get("messages"), record)?;
+            spend(budget, all.len() * size_of::<MessageRef>())?;
             map.insert("messages".to_owned(), json!([]));
         }
         _ => {

@@ -48,7 +48,7 @@ fn read(value: &Value) -> Result<LoopRecord, String> {
         other_messages: other_messages.iter().map(AsRef::as_ref).collect(),
         events: events.iter().map(AsRef::as_ref).collect(),
     };
-    content.apply(&mut recording, at, Gaps::Refused)?;
+    content.apply(&mut recording, at, Gaps::Refused, &mut 100_000)?;
     Ok(recording.record(at).unwrap().clone())
 }
 
@@ -142,4 +142,15 @@ fn unknown_kinds_and_members_are_kept() {
     value["events"].as_array_mut().unwrap().push(json!({ "type": "dreamt", "of": 1 }));
     let back = read(&value).unwrap();
     assert_eq!(written(&back), value);
+}
+
+/// A small file whose references would fill the memory.
+#[test]
+fn references_expand_to_a_bounded_size() {
+    let mut value = written(&recorded().loops[0]);
+    value["messages"][2]["content"][0]["text"] = json!("x".repeat(10_000));
+    let events = value["events"].as_array_mut().unwrap();
+    let end = events[5].clone();
+    events.extend(std::iter::repeat_n(end, 20));
+    assert!(read(&value).unwrap_err().contains("unfold to far more"));
 }

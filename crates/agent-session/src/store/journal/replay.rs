@@ -16,6 +16,7 @@ use super::Acknowledged;
 use super::form1::Form1;
 use super::state::OpenRunStates;
 use crate::error::SessionError;
+use crate::model::form::budget_for;
 use crate::model::recording::{Recording, record_of_setup};
 use crate::model::stored::{Counts, Gaps, ReadContent};
 use crate::model::{LoopBase, LoopRecord, Session};
@@ -187,6 +188,8 @@ pub(crate) struct Lines {
     form1: Option<Form1>,
     open: OpenRunStates,
     gaps: Gaps,
+    /// The remaining bytes that references can expand to.
+    budget: usize,
 }
 
 /// A record of a journal.
@@ -220,7 +223,13 @@ impl Lines {
     /// Begins with the saved session; `form` is that of the lines, and `bytes` the size of all of them.
     pub(crate) fn new(recording: Recording, form: u32, bytes: usize) -> Self {
         let form1 = (form < FORM).then(|| Form1::new(bytes));
-        Self { recording, form1, open: OpenRunStates::default(), gaps: Gaps::Refused }
+        Self {
+            recording,
+            form1,
+            open: OpenRunStates::default(),
+            gaps: Gaps::Refused,
+            budget: budget_for(bytes),
+        }
     }
 
     /// Applies a line.
@@ -275,7 +284,7 @@ impl Lines {
         {
             record.base = line.base;
         }
-        content.apply(recording, at, self.gaps)?;
+        content.apply(recording, at, self.gaps, &mut self.budget)?;
         let mut state = line.state;
         if let Some(state) = &mut state {
             self.open.complete(recording, at, state, &line.kept)?;

@@ -49,7 +49,7 @@ fn look(
         } else if asked.is_empty() {
             (form2::read_summary(&path, file, id.as_str())?, Vec::new())
         } else {
-            of_session(&store.read(id.as_str())?.into_session(), asked)
+            form2::search(&path, file, id.as_str(), asked)?
         }
     };
     if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(id.as_str())?) {

@@ -12,9 +12,11 @@
 //! mostly one turn.
 
 mod read;
+mod search;
 mod write;
 
 pub(super) use read::{read, read_summary};
+pub(super) use search::search;
 pub(super) use write::write;
 
 /// The number of this form, which the first line contains.

@@ -48,7 +48,7 @@ struct LightConfig {
 }
 
 #[derive(Deserialize)]
-struct LightMessage {
+pub(super) struct LightMessage {
     role: String,
     #[serde(default)]
     content: Vec<LightContent>,
@@ -67,7 +67,7 @@ struct LightContent {
 }
 
 impl LightMessage {
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let texts = self.content.iter().filter(|c| c.kind == "text");
         texts.filter_map(|c| c.text.as_ref()?.as_str()).collect()
     }

@@ -51,7 +51,7 @@ impl JsonStore {
 fn read_saved(path: &Path, file: File, size: usize, id: &str) -> Result<Saved, SessionError> {
     let mut file = BufReader::with_capacity(BUFFER, file);
     if is_form2(path, &mut file)? {
-        let read = form2::read(path, file, id, Gaps::Refused)?;
+        let read = form2::read(path, file, size, id, Gaps::Refused)?;
         return match (read.recording, read.broken.into_iter().next()) {
             (Some(recording), None) => Ok(Saved { recording, form: 2 }),
             (_, Some(error)) => Err(error),

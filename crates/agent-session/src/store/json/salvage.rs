@@ -53,13 +53,13 @@ fn salvage_file(
     id: &str,
     losses: &mut Vec<Loss>,
 ) -> Result<Option<Saved>, SessionError> {
-    let Some((file, _)) = files::open(path, store.max_file_bytes())? else { return Ok(None) };
+    let Some((file, size)) = files::open(path, store.max_file_bytes())? else { return Ok(None) };
     let mut file = BufReader::new(file);
     let bytes = files::read_existing(path, store.max_file_bytes())?;
     // A damaged first line does not make the lines after it those of form 1.
     let has_lines = bytes.split(|b| *b == b'\n').skip(1).take(2).any(super::super::lines::is_sealed);
     if has_lines || is_form2(path, &mut file)? {
-        let read = form2::read(path, file, id, Gaps::Filled)?;
+        let read = form2::read(path, file, size, id, Gaps::Filled)?;
         if read.form.is_some_and(|form| form != FORM) || (read.form.is_none() && names_later_form(&bytes)) {
             let (found, known) = (read.form.unwrap_or_default(), FORM);
             return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known });

@@ -122,6 +122,7 @@ impl JsonWriter {
                 let mut session = loaded.into_session();
                 session.interrupt_running_branches();
                 // The journal's records move to the file, so that each journal is written by one process only.
+                files::remove_empty(&path)?;
                 store.replace(&session)?;
                 files::remove(&path)?;
                 Some(session)

@@ -13,6 +13,7 @@ use super::super::super::SessionSummary;
 use super::super::super::lines;
 use super::{BEGIN, END};
 use crate::error::SessionError;
+use crate::model::form::budget_for;
 use crate::model::recording::Recording;
 use crate::model::stored::{Counts, Gaps, ReadContent, ReadHead, read_head};
 use crate::model::{LoopRecord, Session};
@@ -51,18 +52,27 @@ pub(in super::super) struct ReadFile {
     pub(in super::super) form: Option<u32>,
 }
 
-/// Reads a session.
+/// Reads a session from a file of `size` bytes.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub(in super::super) fn read(
     path: &Path,
     mut file: impl BufRead,
+    size: usize,
     id: &str,
     gaps: Gaps,
 ) -> Result<ReadFile, SessionError> {
-    let mut reader =
-        Reader { id, gaps, recording: None, heads: BTreeMap::new(), form: None, next: 0, wanted: None };
+    let mut reader = Reader {
+        id,
+        gaps,
+        recording: None,
+        heads: BTreeMap::new(),
+        form: None,
+        next: 0,
+        wanted: None,
+        budget: budget_for(size),
+    };
     let mut broken = Vec::new();
     let mut line = Vec::new();
     let mut at = 0;
@@ -120,6 +130,8 @@ struct Reader<'a> {
     next: usize,
     /// The number of all lines.
     wanted: Option<usize>,
+    /// The remaining bytes that references can expand to.
+    budget: usize,
 }
 
 impl Reader<'_> {
@@ -174,7 +186,12 @@ impl Reader<'_> {
             }
         };
         let ReadLine { after, messages, other_messages, events, .. } = line;
-        ReadContent { after, messages, other_messages, events }.apply(recording, at, self.gaps)
+        ReadContent { after, messages, other_messages, events }.apply(
+            recording,
+            at,
+            self.gaps,
+            &mut self.budget,
+        )
     }
 
     fn finish(self) -> Result<Option<Recording>, String> {

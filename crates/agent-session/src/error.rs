@@ -72,6 +72,18 @@ pub enum SessionError {
         /// The limit in bytes.
         limit: u64,
     },
+    /// A record was not written, because the session would become larger than the store reads. What was written before can
+    /// be read.
+    #[error(
+        "{} is full: with this record it would be larger than {limit} bytes; begin a new session, or raise the limit of the store",
+        path.display()
+    )]
+    Full {
+        /// The path of the file.
+        path: PathBuf,
+        /// The limit in bytes.
+        limit: u64,
+    },
     /// An operation of the operating system failed.
     #[error("{} could not be {action}: {source}", path.display())]
     Io {

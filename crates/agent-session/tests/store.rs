@@ -6,7 +6,7 @@ mod scene;
 use std::time::{Duration, SystemTime};
 
 use agent_core::{AgentMessage, LoopId, Message, MessageRef, Timestamp, ToolExecutionStrategy, Usage};
-use agent_session::{JsonStore, LoopRecord, MAX_ID_BYTES, Session, SessionError, SessionRecorder};
+use agent_session::{JsonStore, LoopRecord, LoopStatus, MAX_ID_BYTES, Session, SessionError, SessionRecorder};
 use scene::{Act, Play, agent, perform};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ fn session(id: &str, agent: &str, loops: &[&str]) -> Session {
     let mut session = Session::new(id.into(), agent.into(), Timestamp(1));
     for loop_id in loops {
         let mut record = LoopRecord::new(LoopId::from(*loop_id), id.into(), agent.into(), Timestamp(2));
-        record.status = agent_session::LoopStatus::Completed;
+        record.status = LoopStatus::Completed;
         record.usage = Usage::new(10, 1, 0, 0);
         session.loops.push(record);
     }
@@ -278,4 +278,33 @@ async fn nobody_else_may_read_the_files() {
     recorder.save().await.unwrap();
     check("s-1.json");
     assert!(!dir.path().join("s-1.journal.jsonl").exists(), "the file has its records");
+}
+
+/// A session never outgrows the limit for reading: the next prompt is refused, and what was acknowledged loads.
+#[tokio::test]
+async fn a_session_that_becomes_too_large_refuses_the_next_prompt_and_still_loads() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap().with_max_file_bytes(40_000);
+    let plays: Vec<Play> = (0..100).map(|_| Play::Text(500)).collect();
+    let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let mut completed = 0;
+    let error = loop {
+        match agent.chat("more").await {
+            Ok(_) => completed += 1,
+            Err(error) => break error.to_string(),
+        }
+        if completed % 3 == 0 {
+            recorder.save().await.unwrap();
+        }
+        assert!(completed < 100, "the limit is never reached");
+    };
+    assert!(error.contains("is full"), "{error}");
+    assert!(completed > 5, "{completed}");
+    let loaded = store.load_session("s-1").unwrap();
+    assert_eq!(loaded.loops.iter().filter(|r| r.status == LoopStatus::Completed).count(), completed);
+    recorder.close().await.unwrap();
+    let size = std::fs::metadata(dir.path().join("s-1.json")).unwrap().len();
+    assert!(size <= 40_000, "{size}");
+    assert_eq!(store.load_session("s-1").unwrap().history().unwrap().len(), loaded.history().unwrap().len());
 }

@@ -50,7 +50,9 @@ impl JsonStore {
         Ok(Self { dir: dir.into(), max_file_bytes: MAX_FILE_BYTES })
     }
 
-    /// Sets the maximum size in bytes of a file that is read; the default is [`MAX_FILE_BYTES`].
+    /// Sets the maximum size in bytes of a file that is read; the default is [`MAX_FILE_BYTES`]. A writer refuses records with
+    /// which file and journal together would be larger, and new loops when less than an eighth is left
+    /// ([`SessionError::Full`]), so that every session that was written can be read.
     #[must_use]
     pub fn with_max_file_bytes(mut self, bytes: u64) -> Self {
         self.max_file_bytes = bytes;

@@ -91,6 +91,11 @@ impl SessionRecord<'_> {
             .map_err(|error| SessionError::store("the session", "copied", error.to_string()))
     }
 
+    /// Returns whether the record is the first one of a loop with messages or of a group.
+    pub(crate) fn begins_loop(&self) -> bool {
+        self.own_before == 0 && self.other_before == 0
+    }
+
     /// Returns the record's loop; `None` for the record of a group.
     #[must_use]
     pub fn record(&self) -> Option<&LoopRecord> {

@@ -16,12 +16,17 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
+/// A loop begins only while this part of the limit is left: one eighth.
+const ROOM_FOR_LOOP: u64 = 8;
+
 /// An open journal and the lock of its session.
 #[derive(Debug)]
 pub(super) struct JsonWriter {
     store: JsonStore,
     id: SessionId,
     path: PathBuf,
+    /// The size of the session's file.
+    saved_bytes: u64,
     /// The journal; created with the first record after a save.
     journal: Option<Arc<Journal>>,
     /// The buffer of the next write, reused for its capacity.
@@ -75,6 +80,11 @@ impl Journal {
         state.end += bytes.len() as u64;
         state.acknowledged.records = record.number;
         self.write(&state.acknowledged.line(), self.mark)
+    }
+
+    /// Returns the size of the file.
+    fn end(&self) -> u64 {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).end
     }
 
     /// Flushes the file to the disk, so that records survive a crash of the machine.
@@ -131,12 +141,38 @@ impl JsonWriter {
             Err(other) => return Err(other),
         };
         let (store, id) = (store.clone(), SessionId::from(id));
-        Ok((Self { store, id, path, journal: None, bytes: Vec::new(), _lock: lock }, found))
+        let mut writer =
+            Self { store, id, path, saved_bytes: 0, journal: None, bytes: Vec::new(), _lock: lock };
+        writer.measure()?;
+        Ok((writer, found))
+    }
+}
+
+impl JsonWriter {
+    /// Updates the size of the session's file.
+    fn measure(&mut self) -> Result<(), SessionError> {
+        let path = self.store.path_of(&self.id)?;
+        self.saved_bytes = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+        Ok(())
+    }
+
+    /// Checks that the session can be read with this record.
+    fn check_size(&self, record: &SessionRecord<'_>) -> Result<(), SessionError> {
+        let limit = self.store.max_file_bytes();
+        let journal = self.journal.as_ref().map_or(0, |journal| journal.end());
+        let bytes = self.saved_bytes.saturating_add(journal).saturating_add(record.line.len() as u64);
+        // A new loop needs room for its end.
+        let room = if record.begins_loop() { limit / ROOM_FOR_LOOP } else { 0 };
+        if bytes.saturating_add(room) <= limit {
+            return Ok(());
+        }
+        Err(SessionError::Full { path: self.path.clone(), limit })
     }
 }
 
 impl BlockingSessionWriter for JsonWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
+        self.check_size(record)?;
         self.bytes.clear();
         let journal = match &self.journal {
             Some(journal) => {
@@ -158,6 +194,7 @@ impl BlockingSessionWriter for JsonWriter {
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
         self.store.replace(session)?;
         self.journal = None;
+        self.measure()?;
         files::remove(&self.path)
     }
 

@@ -124,7 +124,7 @@ async fn a_protected_folder_is_not_listed_searched_read_or_written() {
         all_refused(&workspace, &all, "alias", "belongs to this program").await;
     }
     for tool in ["list_files", "search"] {
-        for path in [".", "work"] {
+        for path in [".", "place"] {
             let shown = try_tool(&workspace, tool, path).await.unwrap();
             assert!(shown.contains("other.txt") && !shown.contains("sessions"), "{tool}: {shown}");
         }

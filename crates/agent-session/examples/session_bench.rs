@@ -8,6 +8,8 @@
 //! | `size TURNS BYTES` | the bytes of the file of a session of such turns, and of its messages as compact JSON |
 //! | `many AGENTS AT_ONCE TURNS` | agents one after the other and at once over one recorder, while a session of so many turns is saved |
 //! | `prompts json\|sqlite PROMPTS` | the time of a prompt in one session, at its beginning and at its end |
+//! | `large json\|sqlite FOLDER TURNS BYTES` | a stored session of so many turns with results of so many bytes |
+//! | `load json\|sqlite FOLDER` | loads that session: the time, the size of its file, and the peak of the memory |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
 //! | `travel SHAPE TURNS...` | the seconds of each operation on a loaded session, at each number of turns |
@@ -63,6 +65,10 @@ fn main() -> Result<(), BoxError> {
             turns: turns.parse()?,
         }),
         ["prompts", kind, count] => runtime.block_on(many::prompts(kind, count.parse()?)),
+        ["large", kind, folder, turns, bytes] => {
+            runtime.block_on(large(kind, folder.as_ref(), turns.parse()?, bytes.parse()?))
+        }
+        ["load", kind, folder] => load(kind, folder.as_ref()),
         ["fill", kind, folder, sessions, bytes] => {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
         }
@@ -232,6 +238,40 @@ async fn size(turns: usize, bytes: usize) -> Result<(), BoxError> {
     let file = std::fs::metadata(dir.path().join("json/bench.json"))?.len();
     let messages = serde_json::to_string(&agent.messages())?.len();
     println!("{}", json!({ "session": file, "messages": messages, "ratio": file as f64 / messages as f64 }));
+    Ok(())
+}
+
+/// Records a session into a folder.
+async fn large(kind: &str, folder: &Path, turns: usize, bytes: usize) -> Result<(), BoxError> {
+    let mut agent = agent(turns, bytes);
+    let recorder = SessionRecorder::attach(&mut agent, open(kind, folder)?).with_flushing(Flushing::Never);
+    drop(agent.prompt("Go.")?);
+    agent.finish().await;
+    recorder.close().await?;
+    println!("{}", json!({ "turns": turns }));
+    Ok(())
+}
+
+/// Loads what [`large`] recorded.
+fn load(kind: &str, folder: &Path) -> Result<(), BoxError> {
+    let store = open(kind, folder)?;
+    let before = peak();
+    let began = Instant::now();
+    let session = store.load_session("bench")?;
+    let seconds = began.elapsed().as_secs_f64();
+    let name = if kind == "json" { "json/bench.json" } else { "sessions.db" };
+    let file = std::fs::metadata(folder.join(name))?.len();
+    let memory = peak().saturating_sub(before) * 1024;
+    println!(
+        "{}",
+        json!({
+            "turns": session.loops.iter().map(|record| record.turns.len()).sum::<usize>(),
+            "seconds": seconds,
+            "file": file,
+            "megabytes_a_second": file as f64 / 1e6 / seconds,
+            "memory_of_file": memory as f64 / file as f64,
+        })
+    );
     Ok(())
 }
 

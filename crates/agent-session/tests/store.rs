@@ -6,7 +6,9 @@ mod scene;
 use std::time::{Duration, SystemTime};
 
 use agent_core::{AgentMessage, LoopId, Message, MessageRef, Timestamp, ToolExecutionStrategy, Usage};
-use agent_session::{JsonStore, LoopRecord, LoopStatus, MAX_ID_BYTES, Session, SessionError, SessionRecorder};
+use agent_session::{
+    JsonStore, LoopRecord, LoopStatus, MAX_ID_BYTES, Session, SessionError, SessionRecorder,
+};
 use scene::{Act, Play, agent, perform};
 use serde_json::{Value, json};
 

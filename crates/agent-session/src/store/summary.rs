@@ -8,6 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{LoopRecord, LoopStatus, Session};
 
+#[cfg(feature = "sqlite")]
+mod live;
+
+#[cfg(feature = "sqlite")]
+pub(super) use live::LiveSummary;
+
 /// The maximum length of a title in characters.
 const TITLE: usize = 120;
 
@@ -157,40 +163,5 @@ pub(super) fn status_of(
     match all {
         None | Some(LoopStatus::Suspended | LoopStatus::Running) => all,
         _ => head.or(all),
-    }
-}
-
-/// The status of a session that is being written. Its cost does not depend on the number of loops, unless some of them
-/// are in a group.
-#[cfg(feature = "sqlite")]
-#[derive(Debug, Default)]
-pub(super) struct LiveStatus {
-    /// The open loops.
-    open: BTreeSet<usize>,
-    /// The number of known loops.
-    loops: usize,
-    has_groups: bool,
-}
-
-#[cfg(feature = "sqlite")]
-impl LiveStatus {
-    pub(super) fn of(session: &Session) -> Self {
-        let mut status = Self::default();
-        status.update(session, None);
-        status
-    }
-
-    /// Returns the status after a record of the loop at this position.
-    pub(super) fn update(&mut self, session: &Session, position: Option<usize>) -> Option<LoopStatus> {
-        let new = session.loops.iter().skip(self.loops);
-        self.has_groups |= new.clone().any(|record| record.group.is_some());
-        self.open.extend((self.loops..session.loops.len()).chain(position));
-        self.loops = session.loops.len();
-        let status = |at: &usize| session.loops.get(*at).map(|record| record.status);
-        self.open.retain(|at| status(at).is_some_and(LoopStatus::is_open));
-        if self.has_groups {
-            return status_of_session(session);
-        }
-        status_of(self.open.iter().filter_map(status), None).or(session.loops.last().map(|r| r.status))
     }
 }

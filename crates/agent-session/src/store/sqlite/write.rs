@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::journal::Durability;
-use agent_core::{MessageRef, SessionId, Usage};
+use agent_core::{MessageRef, SessionId};
 use rusqlite::{Connection, Transaction, params};
 
-use super::super::summary::{LiveStatus, SessionSummary};
+use super::super::summary::{LiveSummary, SessionSummary};
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::rows::{self, List, Messages};
@@ -23,10 +23,7 @@ pub(super) struct SqliteWriter {
     id: SessionId,
     queue: Arc<Mutex<Queue>>,
     /// The summary of the session after the last record.
-    summary: SessionSummary,
-    status: LiveStatus,
-    /// The tokens of each loop that the summary includes.
-    used: Vec<Usage>,
+    summary: LiveSummary,
     /// Declared last, so that it is released after everything is written.
     _lock: WriteLock,
 }
@@ -81,58 +78,17 @@ impl SqliteWriter {
             store: store.clone(),
             id: SessionId::from(id),
             queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
-            summary: SessionSummary::of(session),
-            status: LiveStatus::of(session),
-            used: session.loops.iter().map(|r| r.usage).collect(),
+            summary: LiveSummary::of(session),
             _lock: lock,
         };
         Ok((writer, found))
     }
-
-    /// Updates the summary by a record.
-    fn count(&mut self, record: &SessionRecord<'_>) {
-        let new = SessionSummary::without_loops(record.session);
-        let known = std::mem::replace(&mut self.summary, new);
-        let summary = &mut self.summary;
-        summary.title = known.title;
-        summary.models = known.models;
-        summary.messages = known.messages;
-        summary.usage = known.usage;
-        summary.cost_micros = known.cost_micros;
-        summary.loops = record.session.loops.len() as u64;
-        summary.status = self.status.update(record.session, record.position);
-        let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
-        summary.add_model(&loop_record.config.model);
-        for message in loop_record.messages.iter().skip(record.own_before) {
-            summary.messages += 1;
-            summary.add_message(message, &loop_record.config);
-        }
-        for message in loop_record.other_messages.iter().skip(record.other_before) {
-            summary.add_cost(message, &loop_record.config);
-        }
-        self.used.resize(record.session.loops.len().max(self.used.len()), Usage::default());
-        if let Some(used) = self.used.get_mut(position) {
-            summary.usage = without(&summary.usage, used).combine(&loop_record.usage);
-            *used = loop_record.usage;
-        }
-    }
-}
-
-fn without(sum: &Usage, part: &Usage) -> Usage {
-    let mut rest = *sum;
-    rest.input = sum.input.saturating_sub(part.input);
-    rest.output = sum.output.saturating_sub(part.output);
-    rest.reasoning = sum.reasoning.saturating_sub(part.reasoning);
-    rest.cache_read = sum.cache_read.saturating_sub(part.cache_read);
-    rest.cache_write = sum.cache_write.saturating_sub(part.cache_write);
-    rest.total_tokens = sum.total_tokens.saturating_sub(part.total_tokens);
-    rest
 }
 
 impl BlockingSessionWriter for SqliteWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
         let encode = |source| SessionError::Encode { what: "the session", source };
-        self.count(record);
+        let summary = self.summary.update(record).clone();
         let list = |list: List, messages: &[MessageRef], before: usize| {
             let new = messages.iter().enumerate().skip(before);
             new.map(|(place, m)| (list, place, m.clone())).collect::<Vec<_>>()
@@ -152,7 +108,7 @@ impl BlockingSessionWriter for SqliteWriter {
             line: String::from_utf8_lossy(record.line).into_owned(),
             durability: record.durability,
             of_loop,
-            summary: self.summary.clone(),
+            summary,
             head,
         });
         drop(queue);
@@ -173,9 +129,7 @@ impl BlockingSessionWriter for SqliteWriter {
         queue.is_stored = true;
         drop(queue);
         drop(connection);
-        self.summary = SessionSummary::of(session);
-        self.status = LiveStatus::of(session);
-        self.used = session.loops.iter().map(|r| r.usage).collect();
+        self.summary = LiveSummary::of(session);
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | store | contents | use it for |
 //! |---|---|---|
-//! | [`JsonStore`] | a directory with one readable JSON file per session, and a journal beside it while it is written | few sessions, files that people read |
+//! | [`JsonStore`] | a directory with one JSON file per session, and a journal beside it while it is written | few sessions, files that can be copied and sent |
 //! | [`SqliteStore`] | one database (feature `sqlite`) | thousands of sessions, full-text search |
 //!
 //! Both give the same guarantees: an acknowledged record survives the end of the process; a session has one writer, and a

@@ -48,8 +48,8 @@ pub trait Delegation: Send + Sync {
     /// Returns the reason for which the call failed.
     async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError>;
 
-    /// Returns whether the child inherits the tool gates and the sandbox of its caller. It does by default. The budget of
-    /// the caller is charged in any case.
+    /// Returns whether the child inherits the tool gates and the sandbox of its caller. It does by default. In any case, the
+    /// budget of the caller is charged unless the configuration has another one.
     fn inheritance(&self) -> Inheritance {
         Inheritance::Restricted
     }
@@ -218,6 +218,9 @@ impl ReadyChild {
         };
         let (delegation, mut config) = (Arc::clone(delegation), delegation.configuration(ctx)?);
         config.policy.grace = config.policy.grace.min(grace);
+        if config.services.budget.is_none() {
+            config.services.budget = ctx.budget().cloned();
+        }
         let mut tools = child.tools;
         if delegation.inheritance() == Inheritance::Restricted {
             config.inherit(ctx);

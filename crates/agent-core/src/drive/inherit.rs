@@ -18,8 +18,8 @@ pub enum Inheritance {
 
 impl AgentLoopConfig {
     /// Adds the restrictions of the run that makes the call `ctx` to this configuration of a loop that the call starts: the
-    /// policies and `before_tool` hooks run before those of the loop, and the time limit of a call and the maximum number
-    /// of concurrent calls apply unless the loop has its own. The sandboxes of the run's tools, and those that it inherited,
+    /// policies and `before_tool` hooks run before those of the loop, and the budget, the time limit of a call and the
+    /// maximum number of concurrent calls apply unless the loop has its own. The sandboxes of the run's tools, and those that it inherited,
     /// apply to further child loops. Has no effect outside of a run.
     ///
     /// The driver calls it for every [delegated](crate::AgentTool::delegate) call. Call it in a tool that runs a loop by
@@ -29,6 +29,9 @@ impl AgentLoopConfig {
         let by = services.confinements();
         if !by.is_empty() {
             self.hooks.tool.confinements.splice(0..0, by);
+        }
+        if self.services.budget.is_none() {
+            self.services.budget = services.budget.clone();
         }
         let Some(caller) = services.config.as_ref() else { return };
         let above = &caller.hooks.tool;

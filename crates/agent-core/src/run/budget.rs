@@ -93,18 +93,18 @@ pub(super) fn answered(
     if let Answer::AllowWith(_) = answer {
         return Err("a budget has no arguments; answer Raise, Allow or Deny".into());
     }
-    let (retry, refusal) = (asked.retry.clone(), asked.question.budget.clone());
-    let raised = if let Answer::Raise { by } = &answer { Some(*by) } else { None };
-    let allowed = matches!(answer, Answer::Allow);
-    run.emit_answered(id, answer, out);
-    match (raised, refusal) {
-        (Some(by), refusal) => {
-            raise(run, refusal.map_or(0, |r| r.level), by, out);
+    let Some(refusal) = asked.question.budget.clone() else {
+        return Err("the question is not about a budget".into());
+    };
+    let retry = asked.retry.clone();
+    run.emit_answered(id, answer.clone(), out);
+    match answer {
+        Answer::Raise { by } => {
+            raise(run, refusal.level, by, out);
             run.phase = Phase::Reserving { retry, forced: false };
         }
-        (None, Some(refusal)) if !allowed => stop(run, refusal, retry, out),
-        (None, None) if !allowed => run.end(Ended::Aborted, out),
-        (None, _) => run.phase = Phase::Reserving { retry, forced: true },
+        Answer::Allow => run.phase = Phase::Reserving { retry, forced: true },
+        _ => stop(run, refusal, retry, out),
     }
     Ok(())
 }

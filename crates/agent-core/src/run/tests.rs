@@ -10,7 +10,9 @@ use crate::event::{AgentEvent, Answer, Ended};
 use crate::fold::Fold;
 use crate::history::{Entry, History};
 use crate::identity::{Timestamp, ToolCallId};
-use crate::message::{AgentMessage, AssistantMessage, Content, StopReason, Usage};
+use crate::message::{
+    AgentMessage, AssistantMessage, Content, Message, StopReason, ToolResultMessage, Usage,
+};
 use crate::provider::ErrorKind;
 use crate::testing::{assert_well_formed, transcript};
 use crate::tool::{ToolExecutionStrategy, ToolResult};
@@ -288,4 +290,53 @@ fn after_an_abort_no_call_begins() {
     run.apply(Timestamp(4), ended("c1"), &mut events).unwrap();
     assert_eq!(run.ended(), Some(&Ended::Aborted));
     assert_well_formed(&events);
+}
+
+/// The result of a denied call is an error, whatever its verdict says.
+#[test]
+fn a_denied_call_has_an_error_as_its_result() {
+    let mut events = Vec::new();
+    let mut run = begin_plain(&mut events);
+    run.apply(Timestamp(2), calls(&["c1"]), &mut events).unwrap();
+    let verdict = ToolVerdict::Deny(Box::new(ToolResult::text("not today")));
+    run.apply(Timestamp(3), began("c1", verdict), &mut events).unwrap();
+    let result = events.iter().find_map(|event| match event {
+        AgentEvent::ToolExecutionEnd(end) => Some(end.result.clone()),
+        _ => None,
+    });
+    let result = result.unwrap();
+    assert_eq!((result.is_error, result.to_text()), (true, "not today".to_owned()));
+}
+
+fn begin_plain(events: &mut Vec<AgentEvent>) -> Run {
+    Run::start(RunSetup::new("s.m.1"), History::new(), vec!["Hi".into()], Timestamp(1), events).unwrap()
+}
+
+/// Returns the id that the call without one gets in a conversation.
+fn assigned(history: History) -> ToolCallId {
+    let mut events = Vec::new();
+    let mut run =
+        Run::start(RunSetup::new("s.m.1"), history, vec!["Hi".into()], Timestamp(1), &mut events).unwrap();
+    run.apply(Timestamp(2), calls(&[""]), &mut events).unwrap();
+    let Step::RunTools { calls, .. } = run.next() else { panic!("{:?}", run.next()) };
+    calls[0].call.id.clone()
+}
+
+#[test]
+fn an_assigned_call_id_is_new_in_a_conversation_that_has_the_first_choices() {
+    let mut ids = Vec::new();
+    for _ in 0..3 {
+        let mut history = History::new();
+        for id in &ids {
+            let mut reply = AssistantMessage::new("mock", "mock", StopReason::ToolUse);
+            reply.content = vec![Content::tool_call(ToolCallId::clone(id), "look", json!({}))];
+            let result = ToolResultMessage::new(ToolCallId::clone(id), "look".into(), vec![]);
+            let [reply, result] =
+                [Message::from(reply), result.into()].map(|m| Entry::from(AgentMessage::from(m)));
+            history.push_exchange(reply, vec![result]).unwrap();
+        }
+        let id = assigned(history);
+        assert!(!id.as_str().is_empty() && !ids.contains(&id), "{id} is one of {ids:?}");
+        ids.push(id);
+    }
 }

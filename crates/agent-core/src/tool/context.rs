@@ -30,7 +30,8 @@ pub struct ToolContext {
     pub tool_name: ToolName,
     /// The loop that the call belongs to.
     pub loop_id: LoopId,
-    /// A key that identifies the call and stays the same after a crash and a resume. Use it as an idempotency key.
+    /// A key that identifies the call in its loop and stays the same after a crash and a resume.
+    /// [`idempotency_key`](Self::idempotency_key) is unique in all loops.
     pub step_key: StepKey,
     /// Cancelled when the run is aborted or the call exceeds its time limit.
     pub cancel: CancellationToken,
@@ -63,6 +64,13 @@ impl ToolContext {
             environment,
             services: None,
         }
+    }
+
+    /// Returns a key that no other call of any loop has, and that stays the same when the call is executed again after a
+    /// crash. Pass it to services that accept an idempotency key.
+    #[must_use]
+    pub fn idempotency_key(&self) -> String {
+        format!("{}/{}", self.loop_id, self.step_key)
     }
 
     /// Returns the services of the run if they have the type `S`.

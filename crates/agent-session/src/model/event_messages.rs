@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::{LoopRecord, RecordedEvent, form1};
 pub(crate) use read::read_event;
-pub(super) use read::{blank, read_place};
+pub(super) use read::{blank, read_place, read_splices};
 
 /// A message's place in its loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

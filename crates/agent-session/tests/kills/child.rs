@@ -9,13 +9,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use agent_core::drive::Delegation;
+use agent_core::journal::RecordedLoop;
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
+use agent_core::run::ChildEnd;
 use agent_core::testing::ScriptedTool;
+use agent_core::tool::{ChildRun, Tools};
 use agent_core::{
-    AgentEvent, Answer, BasicAgent, CancellationToken, Completion, Effects, EventSink, ModelConfig,
-    ModelRequest, ProviderError, RunEnd, StopReason, StreamEvent, StreamProvider, ToolResult,
+    AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, BranchSpec, CancellationToken,
+    Completion, Effects, EventSender, EventSink, LlmJudgeEvaluation, LoopId, Message, ModelConfig,
+    ModelRequest, ProviderError, RunEnd, SessionId, StopReason, StreamEvent, StreamProvider, ToolContext,
+    ToolError, ToolResult,
 };
-use agent_session::{LoopStatus, RestoreSession, Session, SessionRecorder};
+use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionRecorder};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -75,13 +81,44 @@ fn part(said: usize) -> (&'static str, Vec<(&'static str, &'static str)>) {
     match said {
         0 => ("I look around first, and then I will say what I found there.", vec![("c0", "look")]),
         1 => ("Now the first payment has to be made, once.", vec![("c1", "charge")]),
-        2 => ("Three things at once now.", vec![("c2", "look"), ("c3", "charge"), ("c4", "put")]),
-        3 => ("The first part is done, and all of it is well.", vec![]),
-        4 => ("One more payment.", vec![("c5", "charge")]),
-        5 => ("A look, and a last payment, side by side.", vec![("c6", "look"), ("c7", "charge")]),
+        2 => (
+            "Two payments at once now, and more.",
+            vec![("c2", "look"), ("c3", "charge"), ("c4", "put"), ("c8", "charge")],
+        ),
+        3 => ("Two helpers pay the next ones.", vec![("c9", "delegate"), ("c10", "delegate")]),
+        4 => ("The first part is done, and all of it is well.", vec![]),
+        5 => ("One more payment.", vec![("c5", "charge")]),
+        6 => ("A look, and a last payment, side by side.", vec![("c6", "look"), ("c7", "charge")]),
         _ => ("The second part is done, too.", vec![]),
     }
 }
+
+/// What the model of a helper or of a branch says: it pays once, for this call.
+fn payment(said: usize, call: &str, of: &str) -> (String, Vec<(String, &'static str, String)>) {
+    match said {
+        0 => ("I pay that.".to_owned(), vec![(call.to_owned(), "charge", of.to_owned())]),
+        _ => (format!("Paid for {of}."), vec![]),
+    }
+}
+
+/// What the model says to a request, and its calls: their ids, their tools, and what they are for.
+fn answer(request: &ModelRequest) -> (String, Vec<(String, &'static str, String)>) {
+    let said = request.messages().filter(|m| m.role() == "assistant").count();
+    let asked: Vec<String> = request.messages().filter(|m| m.role() == "user").map(Message::text).collect();
+    let last = asked.last().map_or("", String::as_str);
+    if let Some(call) = last.strip_prefix(TASK) {
+        return payment(said, "k", &format!("{call}/k"));
+    }
+    if let Some(branch) = last.strip_prefix(WAY) {
+        return payment(said - 8, branch, branch);
+    }
+    let (text, calls) = part(said);
+    (text.to_owned(), calls.into_iter().map(|(id, name)| (id.to_owned(), name, id.to_owned())).collect())
+}
+
+/// The beginnings of the prompts of helpers and branches; their calls follow.
+const TASK: &str = "Task: ";
+const WAY: &str = "Way: ";
 
 struct Model;
 
@@ -98,7 +135,7 @@ impl StreamProvider for Model {
         _: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
         let _during = During::begin(&STREAMS);
-        let (text, calls) = part(request.messages().filter(|m| m.role() == "assistant").count());
+        let (text, calls) = answer(request);
         sink(StreamEvent::Start { response_id: None, model: None });
         sink(StreamEvent::TextStart { index: 0 });
         for word in text.split_inclusive(' ') {
@@ -106,14 +143,83 @@ impl StreamProvider for Model {
             sink(StreamEvent::TextDelta { index: 0, delta: word });
         }
         sink(StreamEvent::BlockEnd { index: 0 });
-        for (n, (id, name)) in calls.iter().enumerate() {
-            let arguments = json!({ "for": id }).to_string();
+        for (n, (id, name, of)) in calls.iter().enumerate() {
+            let arguments = json!({ "for": of }).to_string();
             sink(StreamEvent::ToolCallStart { index: n as u32 + 1, id, name });
             sink(StreamEvent::ToolCallDelta { index: n as u32 + 1, delta: &arguments });
             sink(StreamEvent::BlockEnd { index: n as u32 + 1 });
         }
         let stop = if calls.is_empty() { StopReason::Stop } else { StopReason::ToolUse };
         Ok(Completion::new(stop))
+    }
+}
+
+/// A model that selects the second branch.
+struct Judge;
+
+#[async_trait]
+impl StreamProvider for Judge {
+    fn provider_id(&self) -> &'static str {
+        "judge"
+    }
+
+    async fn stream(
+        &self,
+        _: &ModelRequest,
+        sink: &mut EventSink<'_>,
+        _: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let _during = During::begin(&STREAMS);
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        sink(StreamEvent::TextStart { index: 0 });
+        sink(StreamEvent::TextDelta { index: 0, delta: "2" });
+        sink(StreamEvent::BlockEnd { index: 0 });
+        Ok(Completion::new(StopReason::Stop))
+    }
+}
+
+/// A tool that gives each call to a helper with the tool `charge`.
+#[derive(Clone)]
+struct Helpers;
+
+#[async_trait]
+impl AgentTool for Helpers {
+    fn name(&self) -> &str {
+        "delegate"
+    }
+
+    fn description(&self) -> &str {
+        "Delegates."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        let task = format!("{TASK}{}", arguments["for"].as_str().unwrap());
+        let charge: Arc<dyn AgentTool> = Arc::new(tool("charge", Effects::Once));
+        Some(
+            ChildRun::new(vec![AgentMessage::user(task)], self.clone()).with_tools(Tools::from(vec![charge])),
+        )
+    }
+
+    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
+        unreachable!("the driver runs the helper")
+    }
+}
+
+#[async_trait]
+impl Delegation for Helpers {
+    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+        let mut config =
+            AgentLoopConfig::new(Arc::new(Model), ModelConfig::default(), ctx.environment.clone());
+        config.services.journal = ctx.journal().cloned();
+        Ok(config)
+    }
+
+    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
+        Ok(ToolResult::text("delegated").with_child_loop(end.loop_id.clone()))
     }
 }
 
@@ -128,9 +234,9 @@ fn tool(name: &'static str, effects: Effects) -> ScriptedTool {
         let _during = During::begin(&TOOLS);
         let call = arguments["for"].as_str().unwrap().to_owned();
         tokio::time::sleep(Duration::from_millis(3)).await;
-        effect(&format!("begin {name} {call} {}", ctx.step_key));
+        effect(&format!("begin {name} {call} {}", ctx.idempotency_key()));
         tokio::time::sleep(Duration::from_millis(6)).await;
-        effect(&format!("end {name} {call} {}", ctx.step_key));
+        effect(&format!("end {name} {call} {}", ctx.idempotency_key()));
         tokio::time::sleep(Duration::from_millis(3)).await;
         Ok(ToolResult::text(format!("{name} for {call}: done")))
     })
@@ -149,7 +255,9 @@ struct Slow {
 impl Journal for Slow {
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
         let _during = During::begin(&WRITES);
-        let events = entry.events.iter().filter(|e| !e.is_live()).count();
+        // Those of the helpers are in sessions of their own.
+        let is_own = entry.run.setup().loop_id.as_str().starts_with(SESSION);
+        let events = entry.events.iter().filter(|e| is_own && !e.is_live()).count();
         let rests = entry.events.iter().any(|e| matches!(e, AgentEvent::TurnEnd { .. }));
         tokio::time::sleep(Duration::from_millis(1)).await;
         self.inner.append(entry).await?;
@@ -166,12 +274,27 @@ impl Journal for Slow {
 
     async fn append_group(&self, entry: GroupEntry<'_>) -> Result<(), JournalError> {
         let _during = During::begin(&WRITES);
+        tokio::time::sleep(Duration::from_millis(1)).await;
         self.inner.append_group(entry).await
+    }
+
+    async fn recorded_loop(&self, session: &SessionId, id: &LoopId) -> Result<RecordedLoop, JournalError> {
+        self.inner.recorded_loop(session, id).await
     }
 }
 
 pub(crate) fn events_of(session: &Session) -> usize {
     session.loops.iter().map(|r| r.events.len()).sum()
+}
+
+/// The loops of the prompts, without branches and judges.
+pub(crate) fn prompted(session: &Session) -> impl Iterator<Item = &LoopRecord> {
+    session.loops.iter().filter(|r| r.group.is_none())
+}
+
+/// Whether the session goes on from a branch.
+pub(crate) fn has_explored(session: &Session) -> bool {
+    session.head().is_some_and(|head| head.group.is_some())
 }
 
 /// Goes on with what is there until everything is done. A call that was cut off is run again or closed, by the seed.
@@ -184,12 +307,14 @@ pub(crate) async fn live() {
         .with_session_id(SESSION)
         .with_tool(tool("look", Effects::ReadOnly))
         .with_tool(tool("charge", Effects::Once))
-        .with_tool(tool("put", Effects::Idempotent));
-    let (mut done, mut safe, mut open) = (0, 0, false);
+        .with_tool(tool("put", Effects::Idempotent))
+        .with_tool(Helpers);
+    let (mut done, mut safe, mut open, mut explored) = (0, 0, false, false);
     if let Ok(loaded) = store.load_session(SESSION) {
         safe = events_of(&loaded);
         open = loaded.open_run().unwrap().is_some();
-        done = loaded.loops.iter().filter(|r| r.status == LoopStatus::Completed).count();
+        done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
+        explored = has_explored(&loaded);
         agent = agent.restore_unrecorded(&loaded).unwrap();
     }
     let recorder = SessionRecorder::attach(&mut agent, store);
@@ -207,6 +332,13 @@ pub(crate) async fn live() {
     for prompt in PROMPTS.iter().skip(done) {
         drop(agent.prompt(*prompt).unwrap());
         finish(&agent, seed).await;
+    }
+    if !explored {
+        let mut judge = agent.config();
+        judge.services.provider = Arc::new(Judge);
+        let ways = ["b0", "b1"].map(|branch| BranchSpec::asking(format!("{WAY}{branch}")));
+        let judge = LlmJudgeEvaluation::new(judge);
+        agent.explore_and_adopt(ways, judge, EventSender::none()).await.unwrap();
     }
     {
         let _during = During::begin(&WRITES);

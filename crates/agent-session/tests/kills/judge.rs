@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use agent_core::{AgentEvent, Answer, Message};
-use agent_session::{BlockingSessionStore, LoadedSession, LoopStatus, Session, SessionError};
+use agent_session::{BlockingSessionStore, LoadedSession, LoopRecord, LoopStatus, Session, SessionError};
 use serde_json::{Value, json};
 
-use crate::child::{EFFECTS, SESSION, UNKNOWN, events_of};
+use crate::child::{EFFECTS, SESSION, UNKNOWN, events_of, has_explored, prompted};
 use crate::scene::Kind;
 
 /// The session loads, has what was acknowledged, and begins with what it had before.
@@ -56,19 +56,23 @@ pub(crate) struct CutCalls {
 impl Reference {
     pub(crate) fn of(home: &Path, kind: Kind) -> Self {
         let store = kind.open(home);
-        let messages = messages(&store.load_session(SESSION).unwrap());
-        assert_eq!(messages.len(), 2 + 7 + 8, "prompts, replies, results");
+        let session = store.load_session(SESSION).unwrap();
+        let messages = messages(&session);
+        assert_eq!(messages.len(), 2 + 8 + 11 + 4, "prompts, replies, results, and the selected branch");
         let counts = effects(home);
-        assert_eq!(counts.len(), 8, "{counts:?}");
+        assert_eq!(counts.len(), 9 + 2 + 2, "{counts:?}");
+        assert_eq!(helpers(store.as_ref(), &session, &BTreeSet::new()), 2);
         Self { messages }
     }
 
     /// Compares a session that is done with this one.
     pub(crate) fn compare(&self, home: &Path, store: &dyn BlockingSessionStore) -> CutCalls {
         let session = store.load_session(SESSION).unwrap();
-        let statuses: Vec<_> = session.loops.iter().map(|r| r.status).collect();
+        let statuses: Vec<_> = prompted(&session).map(|r| r.status).collect();
         assert_eq!(statuses, [LoopStatus::Completed; 2]);
-        let answers = answers(&session);
+        assert!(has_explored(&session));
+        let mut answers = answers(&session);
+        answers.extend(answers_of_helpers(store, &session));
         let closed: BTreeSet<&str> = answers
             .iter()
             .filter(|(_, a)| matches!(a, Answer::Deny { .. }))
@@ -88,25 +92,34 @@ impl Reference {
             }
         }
 
+        assert_eq!(helpers(store, &session, &closed), 2);
+        let groups = groups(&session);
         let allowed = |call: &str| answers.iter().filter(|(id, a)| id == call && *a == Answer::Allow).count();
         for ((tool, call), lines) in effects(home) {
+            if let Some(keys) = groups.get(call.as_str()) {
+                // Each group has a branch of its own with this call, and no branch is continued.
+                assert!(lines.keys.values().all(|(begins, _)| *begins == 1), "{call}: {:?}", lines.keys);
+                assert!(lines.keys.len() <= *keys, "{call} ran in {:?} of {keys} branches", lines.keys);
+                continue;
+            }
             assert_eq!(lines.keys.len(), 1, "the key of {call} is always the same: {:?}", lines.keys);
+            let (begins, ends) = lines.sum();
             let asked = answers.iter().any(|(id, _)| *id == call);
             if tool != "charge" {
-                assert!(!asked && lines.ends > 0, "{tool} may be repeated, so nobody is asked about it");
+                assert!(!asked && ends > 0, "{tool} may be repeated, so nobody is asked about it");
                 continue;
             }
             let most = 1 + allowed(&call);
-            assert!(lines.begins <= most, "{call} ran {} times, {most} were allowed", lines.begins);
+            assert!(begins <= most, "{call} ran {begins} times, {most} were allowed");
             if !asked {
-                assert_eq!((lines.begins, lines.ends), (1, 1), "{call} ran once and to its end");
+                assert_eq!((begins, ends), (1, 1), "{call} ran once and to its end");
             } else if !closed.contains(call.as_str()) {
-                assert!(lines.ends >= 1, "{call} was allowed to run again and did");
+                assert!(ends >= 1, "{call} was allowed to run again and did");
             }
         }
         let calls = effects(home).into_keys().map(|(_, call)| call).collect::<BTreeSet<_>>();
-        for n in 0..8 {
-            let call = format!("c{n}");
+        let own = (0..9).map(|n| format!("c{n}"));
+        for call in own.chain(["c9/k", "c10/k", "b0", "b1"].map(str::to_owned)) {
             assert!(calls.contains(&call) || closed.contains(call.as_str()), "{call} never ran");
         }
         CutCalls {
@@ -114,6 +127,40 @@ impl Reference {
             closed: closed.len(),
         }
     }
+}
+
+/// Checks the sessions of the helpers, and returns their number.
+fn helpers(store: &dyn BlockingSessionStore, session: &Session, closed: &BTreeSet<&str>) -> usize {
+    let links: Vec<_> = session.loops.iter().flat_map(|r| &r.child_loop_refs).collect();
+    for link in &links {
+        let helper = store.load_session(link.child_session_id.as_str()).unwrap();
+        let statuses: Vec<_> = helper.loops.iter().map(|r| r.status).collect();
+        assert_eq!(statuses, [LoopStatus::Completed], "{}", link.tool_call_id);
+        let said: Vec<String> = helper.history().unwrap().llm_messages().map(Message::text).collect();
+        let call = format!("{}/k", link.tool_call_id);
+        let result = match closed.contains(call.as_str()) {
+            true => UNKNOWN.to_owned(),
+            false => format!("charge for {call}: done"),
+        };
+        assert_eq!(said[1..], ["I pay that.".to_owned(), result, format!("Paid for {call}.")]);
+    }
+    assert_eq!(store.list_session_ids().unwrap().len(), 1 + links.len(), "no helper began twice");
+    links.len()
+}
+
+/// The number of branches with each call. All groups but the last one were cut off.
+fn groups(session: &Session) -> BTreeMap<&'static str, usize> {
+    let is_branch = |r: &&LoopRecord| r.parallel_group.is_some();
+    let branches: Vec<_> = session.loops.iter().filter(is_branch).collect();
+    let selected = branches.iter().filter(|r| r.parallel_group.as_ref().is_some_and(|g| g.is_selected));
+    assert_eq!(selected.count(), 1);
+    BTreeMap::from(["b0", "b1"].map(|call| (call, branches.len() / 2)))
+}
+
+/// The answers that the helpers got.
+fn answers_of_helpers(store: &dyn BlockingSessionStore, session: &Session) -> Vec<(String, Answer)> {
+    let links = session.loops.iter().flat_map(|r| &r.child_loop_refs);
+    links.flat_map(|link| answers(&store.load_session(link.child_session_id.as_str()).unwrap())).collect()
 }
 
 /// The answers of a session, in their order.
@@ -146,9 +193,14 @@ fn messages(session: &Session) -> Vec<Value> {
 /// What the log of effects says of a call.
 #[derive(Debug, Default)]
 struct Lines {
-    begins: usize,
-    ends: usize,
-    keys: BTreeSet<String>,
+    /// How often the call began and ended, by its key.
+    keys: BTreeMap<String, (usize, usize)>,
+}
+
+impl Lines {
+    fn sum(&self) -> (usize, usize) {
+        self.keys.values().fold((0, 0), |sum, key| (sum.0 + key.0, sum.1 + key.1))
+    }
 }
 
 fn effects(home: &Path) -> BTreeMap<(String, String), Lines> {
@@ -157,11 +209,11 @@ fn effects(home: &Path) -> BTreeMap<(String, String), Lines> {
     for line in text.lines() {
         let [what, tool, call, key] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line:?}") };
         let lines = effects.entry((tool.to_owned(), call.to_owned())).or_default();
+        let counts = lines.keys.entry(key.to_owned()).or_default();
         match what {
-            "begin" => lines.begins += 1,
-            _ => lines.ends += 1,
+            "begin" => counts.0 += 1,
+            _ => counts.1 += 1,
         }
-        lines.keys.insert(key.to_owned());
     }
     effects
 }

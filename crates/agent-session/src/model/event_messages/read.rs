@@ -81,7 +81,15 @@ fn take_list(value: &mut Value, key: &str, record: &LoopRecord) -> Result<Vec<Me
 }
 
 fn take_splices(value: &mut Value, record: &LoopRecord) -> Result<Vec<Vec<Entry>>, String> {
-    let Some(splices) = value.get_mut("splices").and_then(Value::as_array_mut) else { return Ok(Vec::new()) };
+    let splices = value.get_mut("splices").and_then(Value::as_array_mut);
+    splices.map_or_else(|| Ok(Vec::new()), |splices| read_splices(splices, record))
+}
+
+/// Takes the entries out of splices.
+pub(in crate::model) fn read_splices(
+    splices: &mut [Value],
+    record: &LoopRecord,
+) -> Result<Vec<Vec<Entry>>, String> {
     let mut lists = Vec::with_capacity(splices.len());
     for splice in splices {
         let mut entries = Vec::new();

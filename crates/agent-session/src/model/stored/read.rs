@@ -2,13 +2,13 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AgentEvent, Entry, Message, MessageRef, ToolExecutionEnd, TurnTrigger};
+use agent_core::{AgentEvent, Message, MessageRef, ToolExecutionEnd, TurnTrigger};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Short, Trigger, call_at, message_at, start_of_call, usage_of};
-use crate::model::event_messages::{Place, beginning, blank, read_place};
+use crate::model::event_messages::{Place, beginning, blank, read_place, read_splices};
 use crate::model::form::spend;
 use crate::model::{LoopRecord, RecordedEvent};
 
@@ -167,7 +167,7 @@ fn placed(text: &str, kind: &str, record: &LoopRecord, budget: &mut usize) -> Re
         }
         _ => {
             if let Some(Value::Array(list)) = map.get_mut("splices") {
-                nested = splices(list, record)?;
+                nested = read_splices(list, record)?;
             }
         }
     }
@@ -199,20 +199,4 @@ fn messages_of_end(value: Option<&Value>, record: &LoopRecord) -> Result<Vec<Mes
     let number = value.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok());
     let own = number.and_then(|n| record.messages.get(..n));
     own.map(<[_]>::to_vec).ok_or_else(|| "the end of a loop has messages that the loop lacks".to_owned())
-}
-
-fn splices(splices: &mut [Value], record: &LoopRecord) -> Result<Vec<Vec<Entry>>, String> {
-    let mut lists = Vec::with_capacity(splices.len());
-    for splice in splices {
-        let mut entries = Vec::new();
-        if let Some(Value::Array(items)) = splice.get_mut("messages") {
-            for item in std::mem::take(items) {
-                let tokens = item.get("tokens").and_then(Value::as_u64).unwrap_or_default();
-                let place = item.get("message").ok_or("an entry of a splice has no message")?;
-                entries.push(Entry::new(read_place(place, record)?, tokens));
-            }
-        }
-        lists.push(entries);
-    }
-    Ok(lists)
 }

@@ -1,0 +1,119 @@
+//! Child loops of tool calls, with a delegation of the program's own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
+
+use std::sync::Arc;
+
+use agent_core::compat::{SeedSetters as _, SeedVerbs as _};
+use agent_core::drive::Delegation;
+use agent_core::run::ChildEnd;
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::tool::{ChildRun, Tools};
+use agent_core::{
+    AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig,
+    RunEnd, ToolContext, ToolError, ToolResult, Usage,
+};
+use async_trait::async_trait;
+use serde_json::{Value, json};
+
+/// A tool that gives each call to a helper with one tool.
+#[derive(Clone)]
+struct Helper {
+    model: ScriptedProvider,
+    tool: ScriptedTool,
+}
+
+#[async_trait]
+impl AgentTool for Helper {
+    fn name(&self) -> &str {
+        "helper"
+    }
+
+    fn description(&self) -> &str {
+        "Helps."
+    }
+
+    fn parameters_schema(&self) -> Value {
+        json!({"type": "object"})
+    }
+
+    fn delegate(&self, _: &Value) -> Option<ChildRun> {
+        let tool: Arc<dyn AgentTool> = Arc::new(self.tool.clone());
+        Some(
+            ChildRun::new(vec![AgentMessage::user("task")], self.clone()).with_tools(Tools::from(vec![tool])),
+        )
+    }
+
+    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
+        unreachable!("the driver runs the child")
+    }
+}
+
+#[async_trait]
+impl Delegation for Helper {
+    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
+        let model = Arc::new(self.model.clone());
+        Ok(AgentLoopConfig::new(model, ModelConfig::default(), ctx.environment.clone()))
+    }
+
+    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
+        let texts: Vec<String> = end.history.llm_messages().map(Message::text).collect();
+        Ok(ToolResult::text(texts.join(" | ")))
+    }
+}
+
+fn usage() -> Usage {
+    Usage::new(100, 10, 0, 0)
+}
+
+fn helper(tool: ScriptedTool) -> Helper {
+    let model = ScriptedProvider::new([
+        ScriptedReply::call("k", "work", json!({})).using(usage()),
+        ScriptedReply::text("helped").using(usage()),
+    ]);
+    Helper { model, tool }
+}
+
+fn caller(helper: Helper) -> BasicAgent {
+    let model = ScriptedProvider::new([
+        ScriptedReply::call("c", "helper", json!({})).using(usage()),
+        ScriptedReply::text("all done").using(usage()),
+    ]);
+    BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(helper)
+}
+
+/// REQ-148. The question of a child is answered at its caller, and the child continues with the answer.
+#[tokio::test]
+async fn a_child_continues_with_the_answer_that_its_caller_got() {
+    for (answer, result) in [(Answer::Allow, "worked"), (Answer::deny("not today"), "not today")] {
+        let agent = caller(helper(ScriptedTool::saying("work", "worked").asking("Work now?")));
+        let end = agent.prompt("go").unwrap().end().await;
+        let RunEnd::Suspended(questions) = end else { panic!("{end:?}") };
+        assert_eq!(questions.len(), 1);
+        assert_eq!(questions[0].id.as_str(), "c/k");
+        let end = agent.answer("c/k", answer).unwrap().end().await;
+        assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+        let texts: Vec<String> = agent.history().llm_messages().map(Message::text).collect();
+        assert!(texts[2].contains(result) && texts[2].ends_with("helped"), "{texts:?}");
+        assert_eq!(texts[3], "all done");
+    }
+}
+
+/// REQ-148. What a child spends is charged to the account of its caller once, also across a question.
+#[tokio::test]
+async fn the_spending_of_a_child_is_charged_to_its_caller_once() {
+    let helper = helper(ScriptedTool::saying("work", "worked").asking("Work now?"));
+    let budget = Budget::new(BudgetLimits::none());
+    let agent = caller(helper).with_budget(budget.clone());
+    agent.prompt("go").unwrap().end().await;
+    assert_eq!(budget.spent().model_calls, 2, "one of the caller, one of the child");
+    let end = agent.answer("c/k", Answer::Allow).unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    let spent = budget.spent();
+    assert_eq!((spent.model_calls, spent.tool_calls, spent.tokens), (4, 2, 4 * 110));
+}

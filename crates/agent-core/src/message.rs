@@ -35,6 +35,7 @@ pub use usage::{Cost, Usage};
 use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName};
 use crate::model::ApiProtocol;
 pub use crate::model::{CostConfig, CostTier};
+use crate::shared::Shared;
 pub use crate::value_depth::has_more_values;
 
 /// The reason for which a model stopped writing its reply.
@@ -121,8 +122,8 @@ pub struct ToolResultMessage {
     pub tool_call_id: ToolCallId,
     /// The name of the tool.
     pub tool_name: ToolName,
-    /// The content that the model receives.
-    pub content: Vec<Content>,
+    /// The content that the model receives. The events of the call share it.
+    pub content: Shared<Vec<Content>>,
     /// Whether the call failed.
     pub is_error: bool,
     /// Structured data for programs. The model does not receive it.
@@ -197,11 +198,11 @@ impl AssistantMessage {
 impl ToolResultMessage {
     /// Creates a successful result for the call `id` of `tool`.
     #[must_use]
-    pub fn new(id: ToolCallId, tool: ToolName, content: Vec<Content>) -> Self {
+    pub fn new(id: ToolCallId, tool: ToolName, content: impl Into<Shared<Vec<Content>>>) -> Self {
         Self {
             tool_call_id: id,
             tool_name: tool,
-            content,
+            content: content.into(),
             is_error: false,
             details: serde_json::Value::Null,
             duration_ms: None,

@@ -9,7 +9,6 @@
 
 use std::sync::Arc;
 
-use agent_core::compat::{SeedSetters as _, SeedVerbs as _};
 use agent_core::drive::Delegation;
 use agent_core::run::ChildEnd;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
@@ -110,7 +109,8 @@ async fn the_spending_of_a_child_is_charged_to_its_caller_once() {
     let helper = helper(ScriptedTool::saying("work", "worked").asking("Work now?"));
     let budget = Budget::new(BudgetLimits::none());
     let agent = caller(helper).with_budget(budget.clone());
-    agent.prompt("go").unwrap().end().await;
+    let end = agent.prompt("go").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Suspended(_)), "{end:?}");
     assert_eq!(budget.spent().model_calls, 2, "one of the caller, one of the child");
     let end = agent.answer("c/k", Answer::Allow).unwrap().end().await;
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");

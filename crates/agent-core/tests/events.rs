@@ -414,7 +414,7 @@ async fn a_result_message_says_all_that_is_known_of_the_call() {
     });
     let result = result.expect("there is a result message");
     assert_eq!((result.tool_call_id.as_str(), result.tool_name.as_str()), ("c1", "look"));
-    assert_eq!(result.content, [Content::text("nothing")]);
+    assert_eq!(*result.content, [Content::text("nothing")]);
     assert_eq!(result.details, json!({"places": 3}));
     assert!(result.is_error);
     assert_eq!((result.timestamp.0, result.duration_ms), (1_007, Some(7)));

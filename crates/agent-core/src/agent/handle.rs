@@ -175,7 +175,7 @@ impl AgentHandle {
         }
         let call = self.inner.begin_completion(&id)?;
         let ToolResult { content, is_error, details, .. } = result;
-        let message = Message::User(call.completed(content, is_error, details));
+        let message = Message::User(call.completed(content.into_inner(), is_error, details));
         self.inner.queue(QueueKind::Steering, message.into());
         Ok(())
     }

@@ -107,7 +107,7 @@ fn with_result(message: &AgentMessage, call: &ToolCallId, content: &[Content]) -
         return None;
     }
     let mut result = result.clone();
-    result.content = content.to_vec();
+    result.content = content.to_vec().into();
     let mut llm = llm.clone();
     llm.message = Message::ToolResult(result);
     Some(AgentMessage::Llm(llm))

@@ -204,7 +204,7 @@ fn corrected(unit: &Arc<Unit>, over: &BTreeSet<ToolCallId>, open: &mut BTreeSet<
                 }
                 Message::ToolResult(result) if over.contains(&result.tool_call_id) => {
                     if result.deferred.take().is_some() {
-                        result.content = vec![Content::text(RESULT_REMOVED)];
+                        result.content = vec![Content::text(RESULT_REMOVED)].into();
                     }
                 }
                 Message::ToolResult(result) if result.deferred.is_some() => {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::validate::ArgumentErrors;
 use crate::identity::{DeferredHandle, LoopId};
 use crate::message::{Content, Usage};
+use crate::shared::Shared;
 use crate::value_depth;
 
 /// The result of a tool call: content for the model, and structured details for programs.
@@ -22,8 +23,8 @@ use crate::value_depth;
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The content that the model receives.
-    pub content: Vec<Content>,
+    /// The content that the model receives. The events and messages of the call share it.
+    pub content: Shared<Vec<Content>>,
     /// Structured facts for programs. The model does not receive them. Null if there are none.
     #[serde(skip_serializing_if = "Value::is_null")]
     pub details: Value,
@@ -53,8 +54,8 @@ impl ToolResult {
 
     /// Creates a result with these content blocks.
     #[must_use]
-    pub fn content(content: Vec<Content>) -> Self {
-        Self { content, ..Self::default() }
+    pub fn content(content: impl Into<Shared<Vec<Content>>>) -> Self {
+        Self { content: content.into(), ..Self::default() }
     }
 
     /// Creates a failed result with one text block.

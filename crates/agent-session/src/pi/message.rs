@@ -74,7 +74,7 @@ fn with_content(mut message: Message, content: Vec<Content>) -> Option<Message> 
     match &mut message {
         Message::User(user) => user.content = content,
         Message::Assistant(reply) => reply.content = content,
-        Message::ToolResult(result) => result.content = content,
+        Message::ToolResult(result) => result.content = content.into(),
         _ => return None,
     }
     Some(message)

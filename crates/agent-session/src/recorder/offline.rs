@@ -66,7 +66,7 @@ pub(crate) async fn complete_offline<S: SessionStore + ?Sized>(
     let mut recording = recording.ok_or_else(missing)?;
     let loaded = LoadedSession::new(recording.session.clone());
     let call = waiting_call(&loaded, call)?;
-    let message = call.clone().completed(result.content, result.is_error, result.details);
+    let message = call.clone().completed(result.content.into_inner(), result.is_error, result.details);
     let entry = Entry::from(AgentMessage::from(Message::from(message)));
     if let Some(mut run) = loaded.open_run()? {
         let input = Input::Queue { queued: Queued::new(QueueKind::Steering, entry) };

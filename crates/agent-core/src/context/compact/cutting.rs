@@ -199,7 +199,7 @@ fn with_content(message: &AgentMessage, content: Vec<Content>) -> AgentMessage {
         match &mut m.message {
             Message::User(m) => m.content = content,
             Message::Assistant(m) => m.content = content,
-            Message::ToolResult(m) => m.content = content,
+            Message::ToolResult(m) => m.content = content.into(),
         }
     }
     message

@@ -100,7 +100,7 @@ impl Tagged for AgentMessage {
                 let message = ToolResultMessage {
                     tool_call_id: m.tool_call_id,
                     tool_name: m.tool_name,
-                    content: m.content,
+                    content: m.content.into(),
                     is_error: m.is_error,
                     details: m.details,
                     duration_ms: m.duration_ms,

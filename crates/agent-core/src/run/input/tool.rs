@@ -193,7 +193,7 @@ impl ToolChange {
     pub fn apply_to(self, result: &mut ToolResult) -> bool {
         let replaced = self.content.is_some();
         if let Some(content) = self.content {
-            result.content = content;
+            result.content = content.into();
         }
         if let Some(details) = self.details {
             result.details = details;

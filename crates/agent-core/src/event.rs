@@ -47,6 +47,7 @@ pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
 
 use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};
+use crate::journal::JournalWarning;
 use crate::message::{ToolArguments, ToolResultMessage, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
@@ -189,6 +190,14 @@ pub enum AgentEvent {
     /// A request differs from the last one in its prefix, so the provider's cache does not apply to a part of it.
     /// Emitted when its reply has ended, with the figures that the provider reports.
     CacheBroken(Box<CacheBreak>),
+    /// The journal of the run warns of something that will soon end runs. Emitted at most once per cause and open journal, at
+    /// the end of a turn.
+    JournalWarning {
+        /// The id of the loop.
+        loop_id: LoopId,
+        /// The cause.
+        warning: JournalWarning,
+    },
     /// The history is too long, and a compaction starts.
     CompactionStarted {
         /// The id of the loop.
@@ -328,6 +337,7 @@ impl AgentEvent {
             | Self::ToolExecutionStart { loop_id, .. }
             | Self::ToolExecutionUpdate { loop_id, .. }
             | Self::ProgressMessage { loop_id, .. }
+            | Self::JournalWarning { loop_id, .. }
             | Self::QuestionAsked { loop_id, .. }
             | Self::QuestionAnswered { loop_id, .. }
             | Self::RunSuspended { loop_id, .. }
@@ -341,7 +351,10 @@ impl AgentEvent {
     pub fn is_live(&self) -> bool {
         matches!(
             self,
-            Self::MessageUpdate { .. } | Self::ToolExecutionUpdate { .. } | Self::ProgressMessage { .. }
+            Self::MessageUpdate { .. }
+                | Self::ToolExecutionUpdate { .. }
+                | Self::ProgressMessage { .. }
+                | Self::JournalWarning { .. }
         )
     }
 

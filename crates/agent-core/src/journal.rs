@@ -24,6 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, SessionId, Timestamp};
@@ -74,6 +75,32 @@ pub trait Journal: Send + Sync + fmt::Debug {
         let _ = run;
         None
     }
+
+    /// Returns a warning about the journal of this run that it has not returned before. The driver asks at the end of each
+    /// turn and emits [`AgentEvent::JournalWarning`]. The default returns `None`.
+    fn warning(&self, run: &Run) -> Option<JournalWarning> {
+        let _ = run;
+        None
+    }
+}
+
+/// A warning of a journal: something that will soon end runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum JournalWarning {
+    /// The record of the session approaches the size that its store reads, so that the store will refuse the next prompts.
+    /// Continue in a new session, or increase the limit of the store.
+    #[error(
+        "the session has {bytes} of at most {limit} bytes, and its store will soon refuse prompts: continue in a new \
+         session, or increase the limit"
+    )]
+    NearlyFull {
+        /// The size of the record.
+        bytes: u64,
+        /// The maximum size.
+        limit: u64,
+    },
 }
 
 /// What a journal has recorded about a loop.

@@ -12,6 +12,7 @@ use crate::history::{MessageRef, Splice};
 use crate::identity::{
     ContinuationKind, GroupMember, GroupRole, LoopId, SessionOrigin, Timestamp, TurnTrigger,
 };
+use crate::journal::JournalWarning;
 use crate::message::{Content, Message, ToolArguments, ToolCall, Usage, UserMessage};
 use crate::provider::{ErrorKind, MessageSnapshot, ReplyLog, StreamEvent};
 use crate::route::RouteName;
@@ -228,6 +229,14 @@ fn tools_have_their_shapes() {
         "progress_message",
         with(json!({"text": "1/2"})),
     );
+    check(
+        &AgentEvent::JournalWarning {
+            loop_id: id(),
+            warning: JournalWarning::NearlyFull { bytes: 3, limit: 4 },
+        },
+        "journal_warning",
+        json!({"warning": {"cause": "nearly_full", "bytes": 3, "limit": 4}}),
+    );
     let mut end = ToolExecutionEnd {
         loop_id: id(),
         tool_call_id: "c1".into(),
@@ -393,6 +402,9 @@ fn only_what_streams_is_live_and_only_two_events_are_the_last() {
         text: String::new(),
     };
     assert!(progress.is_live() && !progress.is_terminal());
+    let warning = JournalWarning::NearlyFull { bytes: 3, limit: 4 };
+    let warning = AgentEvent::JournalWarning { loop_id: id(), warning };
+    assert!(warning.is_live() && !warning.is_terminal());
     assert!(!AgentEvent::RetryStart(note(None)).is_live());
 }
 

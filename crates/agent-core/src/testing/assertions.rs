@@ -66,7 +66,8 @@ fn word(event: &AgentEvent) -> Option<String> {
         AgentEvent::MessageStart { .. }
         | AgentEvent::MessageUpdate { .. }
         | AgentEvent::ToolExecutionUpdate { .. }
-        | AgentEvent::ProgressMessage { .. } => return None,
+        | AgentEvent::ProgressMessage { .. }
+        | AgentEvent::JournalWarning { .. } => return None,
     })
 }
 

@@ -2,11 +2,11 @@
 
 use agent_core::compat::SeedVerbs as _;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use agent_core::drive::{DriveError, drive};
 use agent_core::fold::Fold;
-use agent_core::journal::Durability;
+use agent_core::journal::{Durability, Journal, JournalEntry, JournalError, JournalWarning};
 use agent_core::run::{Run, RunSetup};
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool, transcript};
 use agent_core::{AgentContext, AgentLoopConfig, ModelConfig};
@@ -321,4 +321,42 @@ async fn the_end_of_a_run_that_was_aborted_while_it_waited_is_written_down() {
         transcript(&logged).ends_with("suspended tool+(a) tool-!(a) result!(a) turn_end agent_end(aborted)")
     );
     assert_eq!(told.joined(), "after_turn after_loop");
+}
+
+/// A journal that warns once.
+#[derive(Debug)]
+struct Warning {
+    inner: Keeping,
+    warning: Mutex<Option<JournalWarning>>,
+}
+
+#[async_trait::async_trait]
+impl Journal for Warning {
+    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
+        self.inner.append(entry).await
+    }
+
+    fn warning(&self, _: &Run) -> Option<JournalWarning> {
+        self.warning.lock().unwrap().take()
+    }
+}
+
+/// A warning of the journal is a live event before the end of the turn, and is not journaled.
+#[tokio::test]
+async fn a_warning_of_the_journal_is_an_event_of_the_run() {
+    let (notes, inner) = (Notes::default(), Keeping::default());
+    let warning = JournalWarning::NearlyFull { bytes: 7, limit: 8 };
+    let journal = Warning { inner: inner.clone(), warning: Mutex::new(Some(warning.clone())) };
+    let agent = noting(&notes).with_journal(Arc::new(journal));
+    let events = agent.prompt("go").unwrap().collect().await;
+    let is_warning = |e: &&AgentEvent| matches!(e, AgentEvent::JournalWarning { .. });
+    let found: Vec<_> = events.iter().filter(is_warning).collect();
+    let [AgentEvent::JournalWarning { warning: found, loop_id }] = found[..] else { panic!("{found:?}") };
+    assert_eq!((found, loop_id), (&warning, events[0].loop_id()));
+    let at = events.iter().position(|e| is_warning(&e)).unwrap();
+    let end = events.iter().position(|e| matches!(e, AgentEvent::TurnEnd { .. })).unwrap();
+    assert!(at < end, "the first turn has not ended: {at}, {end}");
+    assert!(matches!(events.last(), Some(AgentEvent::AgentEnd(_))));
+    assert!(!inner.kept().iter().flat_map(|kept| &kept.events).any(|e| is_warning(&e)));
+    assert!(found.to_string().contains("7 of at most 8 bytes"), "{found}");
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError};
 
-use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, RecordedLoop};
+use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, JournalWarning, RecordedLoop};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
 use agent_core::{AgentEvent, LoopId, MessageRef, SessionId, ToolExecutionEnd};
 use async_trait::async_trait;
@@ -78,6 +78,11 @@ impl Journal for RecordingJournal {
         self.inner
             .has_messages_of(run)
             .then(|| -> Arc<dyn StoredMessages> { Arc::new(StoredLoop { store, session_id, loop_id }) })
+    }
+
+    fn warning(&self, run: &Run) -> Option<JournalWarning> {
+        let slot = self.inner.sessions.find(run.setup().session_id.as_str())?;
+        slot.with(|tracked| tracked.journal.as_mut()?.writer.warning()).flatten()
     }
 }
 

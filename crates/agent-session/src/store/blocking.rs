@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::SessionId;
+use agent_core::journal::JournalWarning;
 use async_trait::async_trait;
 
 use super::pool_writer::PoolWriter;
@@ -115,6 +116,11 @@ pub trait BlockingSessionWriter: fmt::Debug + Send {
 
     /// Returns a reader, as [`SessionWriter::reader`] does.
     fn reader(&self) -> Option<SessionReader> {
+        None
+    }
+
+    /// Returns a warning, as [`SessionWriter::warning`] does.
+    fn warning(&mut self) -> Option<JournalWarning> {
         None
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use agent_core::journal::JournalWarning;
 use async_trait::async_trait;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -68,6 +69,10 @@ impl SessionWriter for PoolWriter {
 
     fn reader(&self) -> Option<SessionReader> {
         self.writer.as_ref()?.reader()
+    }
+
+    fn warning(&mut self) -> Option<JournalWarning> {
+        self.writer.as_mut()?.warning()
     }
 
     fn save_on_drop(&mut self, session: &Session) -> Result<(), SessionError> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use agent_core::BoxFuture;
-use agent_core::journal::Durability;
+use agent_core::journal::{Durability, JournalWarning};
 use async_trait::async_trait;
 
 use crate::error::SessionError;
@@ -42,6 +42,12 @@ pub trait SessionWriter: fmt::Debug + Send {
     /// each compaction it drops the messages that left the conversation, and reads them back when a whole session is
     /// needed. Without one, the default, it keeps everything.
     fn reader(&self) -> Option<SessionReader> {
+        None
+    }
+
+    /// Returns a warning that the writer has not returned before, for example that the session approaches the size that the
+    /// store reads. The run emits it as an event. By default there is none.
+    fn warning(&mut self) -> Option<JournalWarning> {
         None
     }
 

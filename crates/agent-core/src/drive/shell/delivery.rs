@@ -56,12 +56,23 @@ impl Shell {
 
     /// Journals and delivers what earlier inputs left, and returns the proof that everything is journaled.
     pub(in crate::drive) async fn settle(&mut self) -> Result<Journaled, Interrupt> {
-        let proof = self
-            .journaling
-            .settle(self.performer.config.services.journal.as_deref(), self.run.as_ref())
-            .await?;
+        let journal = self.performer.config.services.journal.as_deref();
+        let rests = journal.is_some() && self.journaling.is_resting_point();
+        let proof = self.journaling.settle(journal, self.run.as_ref()).await?;
+        let warning = if rests { self.warning() } else { None };
+        if let Some(warning) = warning {
+            let event = self.numbered_live(warning);
+            Box::pin(self.output.emit(event, &self.patience())).await?;
+        }
         self.deliver().await?;
         Ok(proof)
+    }
+
+    /// Returns what the journal warns of.
+    fn warning(&self) -> Option<AgentEvent> {
+        let (journal, run) = (self.performer.config.services.journal.as_deref()?, self.run.as_ref()?);
+        let warning = journal.warning(run)?;
+        Some(AgentEvent::JournalWarning { loop_id: run.loop_id().clone(), warning })
     }
 
     /// Returns whether journaling and delivery may be deferred: no listener and no hook runs before the next input.

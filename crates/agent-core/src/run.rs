@@ -126,6 +126,7 @@ struct Turn {
     /// The index of the turn, from 0.
     index: u32,
     /// The number of model calls so far, including failed ones.
+    #[serde(skip_serializing_if = "is_first")]
     attempt: u32,
     /// The route of the next call; 0 is the run's own model.
     #[serde(skip_serializing_if = "is_first")]
@@ -143,6 +144,7 @@ struct Turn {
     #[serde(skip_serializing_if = "Usage::is_zero")]
     usage: Usage,
     /// The source of its messages besides steering.
+    #[serde(skip_serializing_if = "Intake::is_nothing")]
     intake: Intake,
 }
 
@@ -157,6 +159,13 @@ enum Intake {
     #[default]
     Nothing,
     FollowUp,
+}
+
+impl Intake {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+    fn is_nothing(&self) -> bool {
+        *self == Self::Nothing
+    }
 }
 
 /// The input that the run waits for. A checkpoint has the same phases with another form of the open calls.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_core::testing::{Latch, ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, BasicAgent, ExecutionLimits, ModelConfig, RunEnd, ToolResult};
+use agent_core::{AgentEvent, BasicAgent, ExecutionLimits, ModelConfig, QueueMode, RunEnd, ToolResult};
 use agent_session::{JsonStore, RestoreSession as _, SessionRecorder};
 use serde_json::json;
 
@@ -145,14 +145,15 @@ fn agent_of(replies: Vec<ScriptedReply>, begun: &Latch, goes_on: &Latch) -> Basi
 }
 
 /// Takes what a killed process leaves, and finishes its run in another one.
-async fn resumed(left: &Path, replies: Vec<ScriptedReply>, wanted: usize) -> CutOff {
+async fn resumed(left: &Path, replies: Vec<ScriptedReply>, mode: QueueMode, wanted: usize) -> CutOff {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
     let journal = std::fs::copy(left, store.dir().join("s-1.journal.jsonl")).unwrap();
     let open = Latch::new();
     open.open();
     let agent = agent_of(replies, &open, &open);
-    let (agent, recorder) = agent.restore_session(store.clone(), "s-1").await.unwrap();
+    let (mut agent, recorder) = agent.restore_session(store.clone(), "s-1").await.unwrap();
+    agent.set_follow_up_mode(mode);
     let end = agent.resume().unwrap().end().await;
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
     let messages = agent.messages();
@@ -183,18 +184,19 @@ async fn calls(calls: usize) -> CutOff {
     // The other calls have ended.
     let ended = || std::fs::read_to_string(&left).unwrap().matches("\"tool_execution_end\"").count();
     while ended() + 1 < calls {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let found = resumed(&left, vec![ScriptedReply::text("done")], calls + 3).await;
+    let found = resumed(&left, vec![ScriptedReply::text("done")], QueueMode::All, calls + 3).await;
     std::mem::forget((agent, recorder));
     found
 }
 
-/// So many messages in the queue, of which each turn takes one. The run is cut off when half of them are left.
-async fn queued(messages: usize) -> CutOff {
+/// So many messages in the queue, of which each turn takes one. The run is cut off after this number of turns. In the resumed
+/// run, a turn takes one or all of the others.
+async fn queued(messages: usize, taken: usize, mode: QueueMode) -> CutOff {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
-    let (begun, goes_on, never, half) = (Latch::new(), Latch::new(), Latch::new(), messages / 2);
+    let (begun, goes_on, never, half) = (Latch::new(), Latch::new(), Latch::new(), taken);
     let mut replies = vec![ScriptedReply::call("c", "wait", json!({})), ScriptedReply::text("first")];
     replies.extend((0..half).map(|_| ScriptedReply::text("ok")));
     replies.push(ScriptedReply::text("cut").and_wait(&never));
@@ -208,16 +210,16 @@ async fn queued(messages: usize) -> CutOff {
     goes_on.open();
     let turns = |agent: &BasicAgent| agent.messages().len();
     while turns(&agent) < 4 + 2 * half {
-        tokio::time::sleep(Duration::from_millis(1)).await;
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    let rest = (half..messages).map(|_| ScriptedReply::text("ok")).collect();
     let left = store.dir().join("s-1.journal.jsonl");
-    let found = resumed(&left, rest, 4 + 2 * messages).await;
+    let turns = if mode == QueueMode::All { 2 } else { messages - taken };
+    let rest = vec![ScriptedReply::text("ok"); turns];
+    let found = resumed(&left, rest, mode, 4 + messages + taken + turns).await;
     std::mem::forget((agent, recorder));
     found
 }
 
-/// Attack 13.
 #[tokio::test]
 async fn a_reply_of_many_calls_costs_linear_bytes_and_resumes_after_a_kill() {
     let (half, all) = (calls(400).await, calls(800).await);
@@ -225,10 +227,26 @@ async fn a_reply_of_many_calls_costs_linear_bytes_and_resumes_after_a_kill() {
     assert!(all.journal <= 3 * all.messages as u64, "{} bytes for {}", all.journal, all.messages);
 }
 
-/// Attack 13.
 #[tokio::test]
 async fn many_queued_messages_cost_linear_bytes_and_resume_after_a_kill() {
-    let (half, all) = (queued(500).await, queued(1_000).await);
+    let (half, all) =
+        (queued(500, 250, QueueMode::OneAtATime).await, queued(1_000, 500, QueueMode::OneAtATime).await);
     assert!(all.journal * 100 <= half.journal * 205, "{} bytes, then {}", half.journal, all.journal);
     assert!(all.journal <= 3 * all.messages as u64, "{} bytes for {}", all.journal, all.messages);
+}
+
+/// The largest reply and a long queue: `cargo test -p looptree-session --test growth -- --ignored --nocapture`.
+#[tokio::test]
+#[ignore = "takes seconds; the tests above have the same bounds"]
+#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
+async fn the_largest_reply_and_a_long_queue_cost_linear_bytes() {
+    let begun = std::time::Instant::now();
+    let reply = calls(1_024).await;
+    println!("1,024 calls: {:?}, {} bytes for {}", begun.elapsed(), reply.journal, reply.messages);
+    let begun = std::time::Instant::now();
+    let queue = queued(10_000, 100, QueueMode::All).await;
+    println!("10,000 messages: {:?}, {} bytes for {}", begun.elapsed(), queue.journal, queue.messages);
+    for found in [reply, queue] {
+        assert!(found.journal <= 3 * found.messages as u64);
+    }
 }

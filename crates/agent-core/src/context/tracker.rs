@@ -41,6 +41,11 @@ struct Reported {
 }
 
 impl ContextTracker {
+    /// Returns whether there is no count of a provider.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.reported.is_none()
+    }
+
     /// Records the usage that the provider reported for a request with `history` and its `reply`, which may not be in
     /// the history yet. A usage of zero tokens is ignored. Do not record failed replies, whose usage is incomplete.
     pub fn record_usage(&mut self, usage: &Usage, history: &History, reply: &Entry) {

@@ -41,6 +41,7 @@ pub struct RunCheckpoint {
     #[serde(default, skip_serializing_if = "Queues::is_plain")]
     queues: Queues,
     tracker: ExecutionTracker,
+    #[serde(default, skip_serializing_if = "ContextTracker::is_empty")]
     context: ContextTracker,
     #[serde(default, skip_serializing_if = "Usage::is_zero")]
     usage: Usage,

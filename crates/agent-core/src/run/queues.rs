@@ -81,11 +81,23 @@ impl QueueKind {
 
 /// The two queues of an open run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Queues {
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
     steering: VecDeque<Queued>,
+    #[serde(skip_serializing_if = "VecDeque::is_empty")]
     follow_up: VecDeque<Queued>,
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
     steering_mode: QueueMode,
+    #[serde(skip_serializing_if = "QueueMode::is_default")]
     follow_up_mode: QueueMode,
+}
+
+impl QueueMode {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Queues {

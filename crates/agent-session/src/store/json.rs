@@ -8,12 +8,15 @@
 //!
 //! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
+mod entries;
 mod find;
 mod form2;
 mod header;
+mod journal_file;
 mod listing;
 mod read;
 mod salvage;
+mod summaries;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -177,6 +180,10 @@ impl BlockingSessionStore for JsonStore {
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         Self::list_session_ids(self)
+    }
+
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::open_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -82,6 +82,31 @@ async fn agents_that_follow_each_other_leave_no_descriptor_open() {
     }
 }
 
+/// One descriptor for each open session: its journal is a second name of the file of its lock.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_open_session_has_one_descriptor() {
+    const AGENTS: usize = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let recorder = SessionRecorder::with_store(JsonStore::open(dir.path()).unwrap());
+    let mut agents = Vec::new();
+    for n in 0..AGENTS {
+        let mut agent = agent(&format!("s-{n}"), texts(2));
+        recorder.record(&mut agent);
+        agent.chat("go").await.unwrap();
+        agents.push(agent);
+    }
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    recorder.save().await.unwrap();
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    for agent in &agents {
+        agent.chat("again").await.unwrap();
+    }
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    recorder.close().await.unwrap();
+    assert_eq!(descriptors(dir.path()), 0);
+}
+
 #[tokio::test]
 async fn a_dropped_agent_releases_its_session_and_others_can_open_it_at_once() {
     let dir = tempfile::tempdir().unwrap();

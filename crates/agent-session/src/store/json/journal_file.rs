@@ -109,6 +109,39 @@ fn encode(source: serde_json::Error) -> SessionError {
     SessionError::Encode { what: "a record of the journal", source }
 }
 
+/// Creates the journal with its first record. On Unix it is a second name of the lock's file, so that an open session has one
+/// descriptor. Where a file cannot have two names, the journal is a file of its own.
+///
+/// The file becomes that of the lock first. If the process is ended before the file is named as the journal, its content was
+/// never acknowledged, and nobody reads it.
+#[cfg(unix)]
+fn create_file(path: &Path, lock: &mut WriteLock, bytes: &[u8]) -> Result<Arc<File>, SessionError> {
+    create_linked(path, lock, bytes, |from, to| std::fs::hard_link(from, to))
+}
+
+#[cfg(unix)]
+fn create_linked(
+    path: &Path,
+    lock: &mut WriteLock,
+    bytes: &[u8],
+    link: impl Fn(&Path, &Path) -> std::io::Result<()>,
+) -> Result<Arc<File>, SessionError> {
+    let file = lock.replace_file(bytes)?;
+    let mut linked = link(lock.path(), path);
+    if linked.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists) {
+        // The session's file contains the records of an earlier journal that could not be removed.
+        files::remove(path)?;
+        linked = link(lock.path(), path);
+    }
+    if linked.is_ok() {
+        return Ok(file);
+    }
+    file.set_len(0).map_err(SessionError::io(lock.path(), "emptied"))?;
+    files::create(path, bytes).map(Arc::new)
+}
+
+/// Creates the journal with its first record. Where locks also keep readers out, it is a file of its own.
+#[cfg(not(unix))]
 fn create_file(path: &Path, _: &mut WriteLock, bytes: &[u8]) -> Result<Arc<File>, SessionError> {
     files::create(path, bytes).map(Arc::new)
 }
@@ -127,3 +160,6 @@ fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<(
     }
     Ok(())
 }
+
+#[cfg(all(test, unix))]
+mod tests;

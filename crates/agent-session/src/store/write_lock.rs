@@ -130,3 +130,6 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 fn is_still_at(_: &File, _: &Path) -> bool {
     true
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use agent_core::{AgentEvent, ToolExecutionStrategy};
 use agent_session::{
-    BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionQuery, SessionRecorder, SessionSummary,
+    BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionQuery, SessionRecorder,
+    SessionSummary,
 };
 use scene::{Act, Play, agent, perform};
 

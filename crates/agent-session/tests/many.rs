@@ -16,8 +16,8 @@ use agent_core::{
     ToolError, ToolResult,
 };
 use agent_session::{
-    BlockingSessionStore, BlockingSessionWriter, Flushing, FoundSessions, JsonStore, LoadedSession, LoopStatus,
-    RestoreSession, Salvaged, Session, SessionError, SessionQuery, SessionReader, SessionRecord,
+    BlockingSessionStore, BlockingSessionWriter, Flushing, FoundSessions, JsonStore, LoadedSession,
+    LoopStatus, RestoreSession, Salvaged, Session, SessionError, SessionQuery, SessionReader, SessionRecord,
     SessionRecorder, WriteJob,
 };
 use async_trait::async_trait;
@@ -88,8 +88,8 @@ async fn agents_that_follow_each_other_leave_no_descriptor_open() {
 async fn an_open_session_has_one_descriptor() {
     const AGENTS: usize = 500;
     let dir = tempfile::tempdir().unwrap();
-    let recorder = SessionRecorder::with_store(JsonStore::open(dir.path()).unwrap())
-        .with_flushing(Flushing::Never);
+    let recorder =
+        SessionRecorder::with_store(JsonStore::open(dir.path()).unwrap()).with_flushing(Flushing::Never);
     let mut agents = Vec::new();
     for n in 0..AGENTS {
         let mut agent = agent(&format!("s-{n}"), texts(2));

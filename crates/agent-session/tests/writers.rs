@@ -238,19 +238,23 @@ fn a_session_that_is_saved_again_and_again_is_locked_all_the_time() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let ended = is_over.clone();
-        let replies = (0..ROUNDS).map(|n| ScriptedReply::call(&format!("c{n}"), "look", serde_json::json!({})));
+        let replies =
+            (0..ROUNDS).map(|n| ScriptedReply::call(&format!("c{n}"), "look", serde_json::json!({})));
         let mut agent = BasicAgent::new(ModelConfig::default())
             .with_execution_limits(None)
             .with_session_id("s-1")
             .with_provider(ScriptedProvider::new(replies.chain([ScriptedReply::text("Done.")])));
         let rounds = std::sync::atomic::AtomicUsize::new(0);
-        agent.set_tools(vec![std::sync::Arc::new(agent_core::testing::ScriptedTool::new("look", move |_, _| {
-            // The last round: the run ends soon.
-            if rounds.fetch_add(1, Ordering::Relaxed) + 1 == ROUNDS {
-                ended.store(true, Ordering::Relaxed);
-            }
-            async { Ok(agent_core::ToolResult::text("ok")) }
-        }))]);
+        agent.set_tools(vec![std::sync::Arc::new(agent_core::testing::ScriptedTool::new(
+            "look",
+            move |_, _| {
+                // The last round: the run ends soon.
+                if rounds.fetch_add(1, Ordering::Relaxed) + 1 == ROUNDS {
+                    ended.store(true, Ordering::Relaxed);
+                }
+                async { Ok(agent_core::ToolResult::text("ok")) }
+            },
+        ))]);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         drop(agent.prompt("Look.").unwrap());
         while !is_over.load(Ordering::Relaxed) {

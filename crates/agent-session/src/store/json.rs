@@ -6,6 +6,9 @@
 //! | `{session_id}.journal.jsonl` | the records since the last save, one line for each input of a run; removed by a save |
 //! | `{session_id}.lock` | the lock of the writer; removed when it is unlocked |
 //!
+//! On Unix, the journal is a second name of the lock's file, so that an open session has one descriptor. Each journal is a
+//! new file, which replaces that of the lock, so that a reader that has opened a journal reads all of it also after a save.
+//!
 //! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
 mod entries;

@@ -59,7 +59,8 @@ fn look(
     asked: &[String],
 ) -> Result<Option<FoundSession>, SessionError> {
     let Some(Listed { mut summary, hits }) = summaries::read(store, entry, asked)? else { return Ok(None) };
-    if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(entry.id.as_str())?) {
+    if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(entry.id.as_str())?)
+    {
         summary.status = Some(LoopStatus::Interrupted);
     }
     let found = query.fits(&summary) && (asked.is_empty() || !hits.is_empty());

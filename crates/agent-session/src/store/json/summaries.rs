@@ -38,7 +38,7 @@ pub(super) struct Listed {
 
 /// The result of reading a journal without its records.
 enum Journal {
-    Listed(Listed),
+    Listed(Box<Listed>),
     /// A save has removed the journal.
     Absent,
     /// The summary is not that of the file as it is. A writer that is between two writes corrects it at once.
@@ -61,7 +61,7 @@ pub(super) fn read(
     }
     for attempt in 1..=TRIES {
         match of_journal(store, entry, asked)? {
-            Journal::Listed(listed) => return Ok(Some(listed)),
+            Journal::Listed(listed) => return Ok(Some(*listed)),
             Journal::Absent => return of_file(store, entry, asked),
             Journal::Unknown => break,
             Journal::Differs if !write_lock::is_held(&store.lock_of(entry.id.as_str())?) => break,
@@ -134,7 +134,7 @@ fn of_journal(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Jour
     if !asked.is_empty() && !search.journal(&path, records)? {
         return Ok(Journal::Unknown);
     }
-    Ok(Journal::Listed(Listed { summary, hits: search.finish() }))
+    Ok(Journal::Listed(Box::new(Listed { summary, hits: search.finish() })))
 }
 
 /// Reads the members of a file of form 1 that a list needs.

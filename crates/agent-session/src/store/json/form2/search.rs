@@ -91,6 +91,9 @@ impl<'a> Search<'a> {
         let Ok(read) = serde_json::from_slice::<Messages>(line) else { return Ok(()) };
         for (n, message) in read.messages.iter().enumerate() {
             let text = message.text();
+            if !may_have(text.as_bytes(), self.asked) {
+                continue;
+            }
             if let Some(found) = words::find(&text, self.asked) {
                 let snippet = words::snippet(&text, found);
                 let hit = TextHit::new(read.loop_id.clone(), read.after.0 + n, snippet);
@@ -146,12 +149,12 @@ fn read_line(path: &Path, file: &mut impl BufRead, line: &mut Vec<u8>) -> Result
     Ok(read > 0)
 }
 
-/// Returns whether a message of the line can have all words. Words have no characters that JSON escapes. The lower case of some
+/// Returns whether a text, or a message of a line, can have all words. Words have no characters that JSON escapes. The lower case of some
 /// other characters is ASCII, so that only lines of ASCII are searched as bytes.
-fn may_have(line: &[u8], asked: &[String]) -> bool {
-    if !line.is_ascii() {
+fn may_have(text: &[u8], asked: &[String]) -> bool {
+    if !text.is_ascii() {
         return true;
     }
-    let line = line.to_ascii_lowercase();
-    asked.iter().all(|word| memchr::memmem::find(&line, word.as_bytes()).is_some())
+    let text = text.to_ascii_lowercase();
+    asked.iter().all(|word| memchr::memmem::find(&text, word.as_bytes()).is_some())
 }

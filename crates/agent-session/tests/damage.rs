@@ -143,6 +143,9 @@ fn summary_line(name: &str, bytes: &[u8]) -> std::ops::Range<usize> {
     }
 }
 
+/// A list reads fewer bytes of a file of this test.
+const LISTED_BYTES: usize = 5_000;
+
 /// The summary of the session in a list; `None` if it is unreadable.
 fn list(store: &JsonStore) -> Option<SessionSummary> {
     let mut found = BlockingSessionStore::find_sessions(store, &SessionQuery::new()).unwrap();
@@ -175,8 +178,10 @@ fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
                 noticed += usize::from(is_noticed);
                 all += 1;
             }
-            let found = list(&store);
-            assert!(found.is_none() || found == listed, "{name}, bit {bit}: {found:?}");
+            if bit / 8 < LISTED_BYTES {
+                let found = list(&store);
+                assert!(found.is_none() || found == listed, "{name}, bit {bit}: {found:?}");
+            }
         }
         assert!(noticed * 100 > all * 98, "{noticed} of {all} in {name}");
         for length in (0..bytes.len()).step_by(step()) {

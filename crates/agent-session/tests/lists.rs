@@ -11,8 +11,8 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
 use agent_core::{BasicAgent, ModelConfig};
 use agent_session::{
-    BlockingSessionStore, FoundSessions, JsonStore, OpenRuns, Order, Session, SessionError, SessionQuery,
-    SessionRecorder, SessionSummary, SortBy, TextHit,
+    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, OpenRuns, Order, Session, SessionError,
+    SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
 };
 use proptest::prelude::*;
 use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
@@ -41,7 +41,7 @@ fn agrees(store: &dyn BlockingSessionStore) {
     }
     let open = store.list_open_session_ids().unwrap();
     for session in &loaded {
-        let can_be_open = session.head().is_some_and(|head| head.is_open());
+        let can_be_open = session.head().is_some_and(LoopRecord::is_open);
         assert!(!can_be_open || open.contains(&session.session_id), "{open:?}");
     }
 }

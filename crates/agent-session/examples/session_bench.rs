@@ -12,6 +12,7 @@
 //! | `load json\|sqlite FOLDER` | loads that session: the time, the size of its file, and the peak of the memory |
 //! | `fill json\|sqlite FOLDER SESSIONS BYTES` | a store of so many sessions with so many bytes of messages in all |
 //! | `ask json\|sqlite FOLDER` | lists and searches, with their times and the peak of the memory |
+//! | `lists json\|sqlite FOLDER idle\|cut` | lists, searches and open runs of 10,000 small sessions beside one with a journal of 100 MB |
 //! | `travel SHAPE TURNS...` | the seconds of each operation on a loaded session, at each number of turns |
 #![expect(
     clippy::print_stdout,
@@ -20,6 +21,8 @@
 )]
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
+#[path = "session_bench/lists.rs"]
+mod lists;
 #[path = "session_bench/many.rs"]
 mod many;
 #[path = "../tests/shapes/mod.rs"]
@@ -73,6 +76,12 @@ fn main() -> Result<(), BoxError> {
             fill(&*open(kind, folder.as_ref())?, sessions.parse()?, bytes.parse()?)
         }
         ["ask", kind, folder] => ask(&*open(kind, folder.as_ref())?),
+        ["lists", kind, folder, "idle"] => {
+            runtime.block_on(lists::lists(kind, folder.as_ref(), lists::Large::Idle))
+        }
+        ["lists", kind, folder, "cut"] => {
+            runtime.block_on(lists::lists(kind, folder.as_ref(), lists::Large::Cut))
+        }
         ["travel", shape, ref sizes @ ..] => travel::travel(shape, sizes),
         _ => Err("usage: see the head of examples/session_bench.rs".into()),
     }

@@ -6,7 +6,10 @@ mod scene;
 use std::path::Path;
 
 use agent_core::{AgentEvent, ToolExecutionStrategy};
-use agent_session::{BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionRecorder};
+use agent_session::{
+    BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionQuery, SessionRecorder,
+    SessionSummary,
+};
 use scene::{Act, Play, agent, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
@@ -131,6 +134,25 @@ fn step() -> usize {
     std::env::var("LOOPTREE_DAMAGE_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(7)
 }
 
+/// The line with the summary for lists, without its line feed. Nothing else is read from it.
+fn summary_line(name: &str, bytes: &[u8]) -> std::ops::Range<usize> {
+    let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    match name {
+        "s-1.json" => 0..0,
+        _ => ends.nth(1).unwrap() + 1..ends.next().unwrap(),
+    }
+}
+
+/// A list reads fewer bytes of a file of this test.
+const LISTED_BYTES: usize = 5_000;
+
+/// The summary of the session in a list; `None` if it is unreadable.
+fn list(store: &JsonStore) -> Option<SessionSummary> {
+    let mut found = BlockingSessionStore::find_sessions(store, &SessionQuery::new()).unwrap();
+    assert_eq!(found.sessions.len() + found.unreadable.len(), 1);
+    found.sessions.pop().map(|found| found.summary)
+}
+
 /// REQ-216. Attack 12.
 #[test]
 fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
@@ -145,12 +167,21 @@ fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
         let whole = store.load_session("s-1").unwrap();
         assert_eq!(whole.loops.iter().map(|r| r.turns.len()).sum::<usize>(), 3, "three turns");
         let (mut noticed, mut all) = (0, 0);
+        let summary = summary_line(name, &bytes);
+        let listed = list(&store);
         for bit in (0..bytes.len() * 8).step_by(step()) {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, flipped).unwrap();
-            noticed += usize::from(is_noticed(&store, &whole, &|| format!("{name}, bit {bit}")));
-            all += 1;
+            let is_noticed = is_noticed(&store, &whole, &|| format!("{name}, bit {bit}"));
+            if !summary.contains(&(bit / 8)) {
+                noticed += usize::from(is_noticed);
+                all += 1;
+            }
+            if bit / 8 < LISTED_BYTES {
+                let found = list(&store);
+                assert!(found.is_none() || found == listed, "{name}, bit {bit}: {found:?}");
+            }
         }
         assert!(noticed * 100 > all * 98, "{noticed} of {all} in {name}");
         for length in (0..bytes.len()).step_by(step()) {
@@ -322,7 +353,7 @@ fn what_can_be_read_of_a_journal_with_a_bad_line_is_offered() {
     let store = JsonStore::open(dir.path()).unwrap();
     std::fs::remove_file(store.path_of("s-1").unwrap()).unwrap();
     let mut lines: Vec<&[u8]> = journal.split_inclusive(|b| *b == b'\n').collect();
-    let bad = lines.len() / 2;
+    let bad = lines.len() / 2 + 1;
     lines[bad] = b"not json\n";
     std::fs::write(dir.path().join("s-1.journal.jsonl"), lines.concat()).unwrap();
     assert!(matches!(store.load_session("s-1"), Err(SessionError::Corrupt { .. })));

@@ -16,8 +16,8 @@ use agent_core::{
     ToolError, ToolResult,
 };
 use agent_session::{
-    BlockingSessionStore, BlockingSessionWriter, FoundSessions, JsonStore, LoadedSession, LoopStatus,
-    RestoreSession, Salvaged, Session, SessionError, SessionQuery, SessionReader, SessionRecord,
+    BlockingSessionStore, BlockingSessionWriter, Flushing, FoundSessions, JsonStore, LoadedSession,
+    LoopStatus, RestoreSession, Salvaged, Session, SessionError, SessionQuery, SessionReader, SessionRecord,
     SessionRecorder, WriteJob,
 };
 use async_trait::async_trait;
@@ -80,6 +80,32 @@ async fn agents_that_follow_each_other_leave_no_descriptor_open() {
         assert_eq!((session.loops[0].status, session.loops[0].messages.len()), (LoopStatus::Completed, 2));
         assert!(store.path_of(&id).unwrap().exists(), "it was saved");
     }
+}
+
+/// One descriptor for each open session: its journal is a second name of the file of its lock.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_open_session_has_one_descriptor() {
+    const AGENTS: usize = 500;
+    let dir = tempfile::tempdir().unwrap();
+    let recorder =
+        SessionRecorder::with_store(JsonStore::open(dir.path()).unwrap()).with_flushing(Flushing::Never);
+    let mut agents = Vec::new();
+    for n in 0..AGENTS {
+        let mut agent = agent(&format!("s-{n}"), texts(2));
+        recorder.record(&mut agent);
+        agent.chat("go").await.unwrap();
+        agents.push(agent);
+    }
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    recorder.save().await.unwrap();
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    for agent in &agents {
+        agent.chat("again").await.unwrap();
+    }
+    assert_eq!(descriptors(dir.path()), AGENTS);
+    recorder.close().await.unwrap();
+    assert_eq!(descriptors(dir.path()), 0);
 }
 
 #[tokio::test]

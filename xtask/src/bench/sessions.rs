@@ -33,8 +33,8 @@ const PEAK: f64 = 65_536.0;
 const MANY_RUNS: usize = 3;
 /// Milliseconds between two ticks of a task, while many agents are recorded and a large session is saved.
 const GAP: f64 = 20.0;
-/// Descriptors of that process: the limit that it is started with.
-const DESCRIPTORS: f64 = 1_024.0;
+/// Descriptors of that process: one for each of the 500 sessions that are open at once, and those that are being released.
+const DESCRIPTORS: f64 = 600.0;
 /// A prompt of a long session may take this many times as long as one of a short session.
 const PROMPT_GROWTH: f64 = 1.5;
 

@@ -85,7 +85,8 @@ pub(crate) fn replace_by(
     Ok(())
 }
 
-fn temporary(path: &Path) -> PathBuf {
+/// Returns a new name beside a file.
+pub(crate) fn temporary(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".tmp.{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
     path.with_file_name(name)
@@ -105,7 +106,8 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<File, SessionError> {
     created
 }
 
-fn create_new(path: &Path) -> Result<File, SessionError> {
+/// Creates a file that does not exist, for its owner only.
+pub(crate) fn create_new(path: &Path) -> Result<File, SessionError> {
     let mut options = File::options();
     options.write(true).create_new(true);
     owner_only(&mut options);

@@ -6,14 +6,20 @@
 //! | `{session_id}.journal.jsonl` | the records since the last save, one line for each input of a run; removed by a save |
 //! | `{session_id}.lock` | the lock of the writer; removed when it is unlocked |
 //!
+//! On Unix, the journal is a second name of the lock's file, so that an open session has one descriptor. Each journal is a
+//! new file, which replaces that of the lock, so that a reader that has opened a journal reads all of it also after a save.
+//!
 //! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
+mod entries;
 mod find;
 mod form2;
 mod header;
+mod journal_file;
 mod listing;
 mod read;
 mod salvage;
+mod summaries;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -177,6 +183,10 @@ impl BlockingSessionStore for JsonStore {
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         Self::list_session_ids(self)
+    }
+
+    fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::open_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -4,8 +4,6 @@
 //! line, as eight hexadecimal digits: `{"crc":"9ae0daaf","n":1}`. A line that was changed, cut or joined with another one
 //! is detected before it is parsed.
 
-use std::io::Write as _;
-
 /// The bytes before and after the checksum.
 const BEFORE: &[u8] = b"{\"crc\":\"";
 const AFTER: &[u8] = b"\",";
@@ -33,11 +31,22 @@ pub(crate) fn seal<E>(
     }
     // The brace of the object is the last byte of the prefix, and becomes the comma.
     let (sealed, rest) = out.split_at_mut(from + PREFIX);
-    if let Some(mut prefix) = sealed.get_mut(from..) {
-        // The prefix has exactly this length.
-        let _ = write!(prefix, "{{\"crc\":\"{:08x}\",", crc32fast::hash(rest));
-    }
+    let digits = digits(crc32fast::hash(rest));
+    let prefix = BEFORE.iter().chain(&digits).chain(AFTER);
+    sealed.iter_mut().skip(from).zip(prefix).for_each(|(byte, of_prefix)| *byte = *of_prefix);
     Ok(())
+}
+
+/// Returns a checksum as hexadecimal digits. Formatting it costs as much as the rest of a short line.
+fn digits(checksum: u32) -> [u8; DIGITS] {
+    let mut rest = checksum;
+    let mut digits = [0; DIGITS];
+    for digit in digits.iter_mut().rev() {
+        let value = (rest & 0xf) as u8;
+        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
+        rest >>= 4;
+    }
+    digits
 }
 
 /// Returns whether a line has the form of a sealed line; its checksum can be wrong.
@@ -53,11 +62,11 @@ pub(crate) fn open(line: &[u8]) -> Result<&[u8], String> {
     let damaged = || "its checksum is damaged".to_owned();
     let (prefix, rest) = line.split_at_checked(PREFIX).ok_or_else(damaged)?;
     let digits = prefix.strip_prefix(BEFORE).and_then(|p| p.strip_suffix(AFTER)).ok_or_else(damaged)?;
-    let expected = format!("{:08x}", crc32fast::hash(rest));
-    if digits == expected.as_bytes() {
+    let expected = self::digits(crc32fast::hash(rest));
+    if digits == expected {
         return Ok(rest);
     }
-    let found = String::from_utf8_lossy(digits);
+    let (found, expected) = (String::from_utf8_lossy(digits), String::from_utf8_lossy(&expected));
     Err(format!("its checksum is {found}, and that of its content is {expected}"))
 }
 

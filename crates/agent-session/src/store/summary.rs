@@ -8,10 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{LoopRecord, LoopStatus, Session};
 
-#[cfg(feature = "sqlite")]
 mod live;
 
-#[cfg(feature = "sqlite")]
 pub(super) use live::LiveSummary;
 
 /// The maximum length of a title in characters.

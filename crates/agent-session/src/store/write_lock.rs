@@ -2,11 +2,17 @@
 //!
 //! It is a lock of the operating system and ends with the process. The file is removed when it is unlocked. On Windows,
 //! where this is not safe, the empty file remains.
+//!
+//! The writer can replace the file by another one, which it has locked before. Whoever opened the former file detects this
+//! after locking it, and opens the new one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(unix)]
+use super::files;
 use crate::error::SessionError;
 
 /// The number of attempts to lock a file that disappears between opening and locking.
@@ -22,7 +28,7 @@ const WAIT: Duration = Duration::from_millis(3);
 #[derive(Debug)]
 pub(crate) struct WriteLock {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
 }
 
 impl WriteLock {
@@ -48,10 +54,40 @@ impl WriteLock {
                 }
             }
             if is_still_at(&file, &path) {
-                return Ok(Self { path, file });
+                return Ok(Self { path, file: Arc::new(file) });
             }
         }
         Err(SessionError::Locked { lock: path.display().to_string() })
+    }
+
+    /// Replaces the file of the lock by a new file with this content, and returns it. The session is locked all the time.
+    #[cfg(unix)]
+    pub(crate) fn replace_file(&mut self, bytes: &[u8]) -> Result<Arc<File>, SessionError> {
+        use std::io::Write as _;
+        let beside = files::temporary(&self.path);
+        let replaced = files::create_new(&beside).and_then(|mut file| {
+            // Nobody else knows the file yet.
+            file.lock().map_err(SessionError::io(&beside, "locked"))?;
+            file.write_all(bytes).map_err(SessionError::io(&beside, "written"))?;
+            std::fs::rename(&beside, &self.path).map_err(SessionError::io(&self.path, "replaced"))?;
+            Ok(file)
+        });
+        match replaced {
+            Ok(file) => {
+                // The former file is closed, which ends its lock.
+                self.file = Arc::new(file);
+                Ok(Arc::clone(&self.file))
+            }
+            Err(error) => {
+                let _ = std::fs::remove_file(&beside);
+                Err(error)
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 }
 
@@ -67,8 +103,17 @@ impl Drop for WriteLock {
 
 /// Returns whether a writer in this or another process holds the lock.
 pub(crate) fn is_held(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+    for _ in 0..TRIES {
+        let Ok(file) = File::open(path) else { return false };
+        if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+            return true;
+        }
+        if is_still_at(&file, path) {
+            return false;
+        }
+        // Its writer has replaced or removed it in between.
+    }
+    false
 }
 
 /// Returns whether the path still refers to this file. Another process that unlocked it can have removed it.
@@ -85,3 +130,6 @@ fn is_still_at(file: &File, path: &Path) -> bool {
 fn is_still_at(_: &File, _: &Path) -> bool {
     true
 }
+
+#[cfg(all(test, unix))]
+mod tests;

@@ -5,7 +5,6 @@
 //! the process; one that was flushed also survives a crash of the machine. `boot` tells whether the machine was started again
 //! since, because a crash of the machine may have lost records that were not flushed.
 
-use std::io::Write as _;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -28,16 +27,19 @@ impl Acknowledged {
         Self { records, flushed, boot: BOOT.clone() }
     }
 
-    /// Returns the line with its line feed.
-    pub(crate) fn line(&self) -> [u8; MARK] {
-        let Self { records, flushed, boot } = self;
-        let mut line = [b' '; MARK];
+    /// Appends the line with its line feed.
+    pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
+        let from = out.len();
+        out.extend_from_slice(b"{\"acknowledged\":");
+        append_number(out, self.records);
+        out.extend_from_slice(b",\"flushed\":");
+        append_number(out, self.flushed);
+        out.extend_from_slice(b",\"boot\":\"");
+        out.extend_from_slice(self.boot.as_bytes());
+        out.extend_from_slice(b"\"}");
         // It is at most 118 bytes long, so that it always fits.
-        let _ = write!(&mut line[..], r#"{{"acknowledged":{records},"flushed":{flushed},"boot":"{boot}"}}"#);
-        if let Some(last) = line.last_mut() {
-            *last = b'\n';
-        }
-        line
+        out.resize(from + MARK - 1, b' ');
+        out.push(b'\n');
     }
 
     /// Reads the line.
@@ -63,3 +65,12 @@ static BOOT: LazyLock<String> = LazyLock::new(|| {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().chars().filter(char::is_ascii_graphic).take(40).collect()
 });
+
+/// Appends a number in decimal digits.
+pub(super) fn append_number(out: &mut Vec<u8>, number: u64) {
+    match u8::try_from(number) {
+        Ok(digit @ 0..=9) => out.push(b'0' + digit),
+        // A number has a form as JSON, and a vector takes all bytes.
+        _ => drop(serde_json::to_writer(out, &number)),
+    }
+}

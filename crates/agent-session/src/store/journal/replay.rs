@@ -15,6 +15,7 @@ use super::super::version::check_version;
 use super::Acknowledged;
 use super::form1::Form1;
 use super::state::OpenRunStates;
+use super::summary_line::SUMMARY;
 use crate::error::SessionError;
 use crate::model::form::budget_for;
 use crate::model::recording::{Recording, record_of_setup};
@@ -22,7 +23,7 @@ use crate::model::stored::{Counts, Gaps, ReadContent};
 use crate::model::{LoopBase, LoopRecord, Session};
 
 /// The form of journals that is written.
-const FORM: u32 = 2;
+pub(super) const FORM: u32 = 2;
 
 /// The session of a file, which a journal continues.
 pub(crate) struct Saved {
@@ -40,7 +41,7 @@ pub(crate) struct Replayed {
     pub(crate) broken: Vec<SessionError>,
 }
 
-/// Appends the lines before the records: the session without its loops, and that no record was acknowledged.
+/// Appends the first line: the session without its loops.
 ///
 /// # Errors
 /// When the session cannot be written as JSON.
@@ -48,7 +49,6 @@ pub(crate) fn begin(out: &mut Vec<u8>, session: &Session) -> Result<(), serde_js
     let head = json!({ "journal": FORM, "head": session.head_value()? });
     lines::seal(out, |out| serde_json::to_writer(out, &head))?;
     out.push(b'\n');
-    out.extend_from_slice(&Acknowledged::default().line());
     Ok(())
 }
 
@@ -114,6 +114,16 @@ pub(crate) fn replay(
             Ok(mark) if whole => required = mark.required(),
             Ok(_) => replayed.broken.push(corrupt(at, "it is not complete".to_owned())),
             Err(reason) => replayed.broken.push(corrupt(at, reason)),
+        }
+        at += 1;
+        // Nothing depends on the content of the summary.
+        let whole = whole && next(&mut line)?;
+        if !whole || line.len() + 1 != SUMMARY {
+            replayed.broken.push(corrupt(at, "it is not complete".to_owned()));
+            if gaps == Gaps::Filled {
+                // Where the lines before it are damaged, it can be a record.
+                let _ = taken.take(&line);
+            }
         }
         if !whole || (gaps == Gaps::Refused && !replayed.broken.is_empty()) {
             replayed.recording = Some(taken.finish());

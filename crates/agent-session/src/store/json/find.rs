@@ -1,77 +1,68 @@
-//! Searches a directory of sessions, one file after the other.
-
-use std::io::BufReader;
+//! Lists and searches a directory of sessions.
 
 use agent_core::SessionId;
 
-use super::super::query::{FoundSession, FoundSessions, SessionQuery, TextHit, hits, texts_of};
-use super::super::version::check_version;
-use super::super::{SessionSummary, files, write_lock};
+use super::super::query::{FoundSession, FoundSessions, SessionQuery};
+use super::super::write_lock;
 use super::JsonStore;
-use super::form2;
-use super::header::SessionHeader;
-use super::read::is_form2;
+use super::entries::{self, Entry};
+use super::summaries::{self, Listed};
 use crate::error::SessionError;
-use crate::model::{LoopStatus, SESSION_VERSION, Session};
+use crate::model::LoopStatus;
 
 pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;
     let mut found = FoundSessions::default();
-    for id in store.list_session_ids()? {
-        match look(store, &id, query, &asked) {
+    let mut unreadable = Vec::new();
+    let looked = entries::each(&entries::of(store)?, |entry| look(store, entry, query, &asked));
+    for (entry, result) in looked {
+        match result {
             Ok(Some(session)) => found.sessions.push(session),
             Ok(None) | Err(SessionError::NotFound { .. }) => {}
-            Err(error) => found.unreadable.push((id, error)),
+            Err(error) => unreadable.push((entries::written(store, &entry), entry.id, error)),
         }
     }
+    unreadable.sort_by(|a, b| (&b.0, &b.1).cmp(&(&a.0, &a.1)));
+    found.unreadable = unreadable.into_iter().map(|(_, id, error)| (id, error)).collect();
     Ok(found.page(query))
 }
 
-/// Returns the session if it matches. Only one session is in memory at a time.
+/// Returns the sessions that can have an open run, and those that cannot be read. The one that was written last is the first.
+pub(super) fn open_ids(store: &JsonStore) -> Result<Vec<SessionId>, SessionError> {
+    let mut found = Vec::new();
+    let looked = entries::each(&entries::of(store)?, |entry| summaries::read(store, entry, &[]));
+    for (entry, listed) in looked {
+        let can_be_open = match listed {
+            Ok(None) | Err(SessionError::NotFound { .. }) => false,
+            Ok(Some(listed)) => listed.summary.status.is_some_and(can_be_open),
+            Err(_) => true,
+        };
+        if can_be_open {
+            found.push((entries::written(store, &entry), entry.id));
+        }
+    }
+    found.sort_by(|a, b| b.cmp(a));
+    Ok(found.into_iter().map(|(_, id)| id).collect())
+}
+
+/// Returns whether the head of a session with this status can have an open run.
+fn can_be_open(status: LoopStatus) -> bool {
+    use LoopStatus::{Completed, Failed, Rejected, Stopped};
+    !matches!(status, Completed | Rejected | Stopped | Failed)
+}
+
+/// Returns the session if it matches.
 fn look(
     store: &JsonStore,
-    id: &SessionId,
+    entry: &Entry,
     query: &SessionQuery,
     asked: &[String],
 ) -> Result<Option<FoundSession>, SessionError> {
-    let journal = store.journal_of(id.as_str())?;
-    let has_journal = std::fs::metadata(&journal).is_ok_and(|m| m.len() > 0);
-    let path = store.path_of(id)?;
-    let (mut summary, hits) = if has_journal {
-        of_session(&store.read(id.as_str())?.into_session(), asked)
-    } else {
-        let (file, _) =
-            files::open(&path, store.max_file_bytes)?.ok_or_else(|| store.not_found(id.as_str()))?;
-        let mut file = BufReader::new(file);
-        if !is_form2(&path, &mut file)? {
-            let session = read_light(store, id)?;
-            (session.summary(), session.hits(asked))
-        } else if asked.is_empty() {
-            (form2::read_summary(&path, file, id.as_str())?, Vec::new())
-        } else {
-            form2::search(&path, file, id.as_str(), asked)?
-        }
-    };
-    if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(id.as_str())?) {
+    let Some(Listed { mut summary, hits }) = summaries::read(store, entry, asked)? else { return Ok(None) };
+    if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(entry.id.as_str())?)
+    {
         summary.status = Some(LoopStatus::Interrupted);
     }
     let found = query.fits(&summary) && (asked.is_empty() || !hits.is_empty());
     Ok(found.then_some(FoundSession { summary, hits }))
-}
-
-fn of_session(session: &Session, asked: &[String]) -> (SessionSummary, Vec<TextHit>) {
-    (SessionSummary::of(session), hits(texts_of(session), asked))
-}
-
-fn read_light(store: &JsonStore, id: &SessionId) -> Result<SessionHeader, SessionError> {
-    let path = store.path_of(id)?;
-    let bytes = files::read(&path, store.max_file_bytes)?.ok_or_else(|| store.not_found(id.as_str()))?;
-    let session: SessionHeader = serde_json::from_slice(&bytes)
-        .map_err(|e| SessionError::corrupt(&path, format!("line {}, column {}", e.line(), e.column()), e))?;
-    check_version(&path, "version", Some(&session.version.into()), SESSION_VERSION)?;
-    if session.session_id != *id {
-        let text = format!("the file holds session {:?}", session.session_id);
-        return Err(SessionError::corrupt(&path, "session_id", text));
-    }
-    Ok(session)
 }

@@ -11,12 +11,14 @@
 //! A line has the session without its loops and a summary for lists, or a loop without its content, or content of a loop:
 //! mostly one turn.
 
+mod head;
 mod read;
 mod search;
 mod write;
 
-pub(super) use read::{read, read_summary};
-pub(super) use search::search;
+pub(super) use head::{FileHead, read_head};
+pub(super) use read::read;
+pub(super) use search::Search;
 pub(super) use write::write;
 
 /// The number of this form, which the first line contains.
@@ -30,9 +32,6 @@ const END: &[u8] = b"]}\n";
 pub(super) fn is_begun_by(bytes: &[u8]) -> bool {
     bytes.starts_with(BEGIN)
 }
-
-/// The length of the first line.
-pub(super) const BEGIN_BYTES: usize = BEGIN.len();
 
 #[cfg(test)]
 mod tests;

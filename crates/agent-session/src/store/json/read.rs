@@ -1,7 +1,7 @@
 //! Reads a session from its file and its journal.
 
 use std::fs::File;
-use std::io::{BufReader, Read as _, Seek as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 
 use serde_json::Value;
@@ -10,7 +10,7 @@ use super::super::files;
 use super::super::journal::{self, Replayed, Saved};
 use super::super::version::check_version;
 use super::JsonStore;
-use super::form2::{self, BEGIN_BYTES, FORM};
+use super::form2::{self, FORM};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -68,17 +68,10 @@ fn read_saved(path: &Path, file: File, size: usize, id: &str) -> Result<Saved, S
     Ok(Saved { recording: Recording::new(session), form: 1 })
 }
 
-/// Returns whether a file begins as a file of form 2. The file is at its beginning afterwards.
+/// Returns whether a file begins as a file of form 2. Nothing of it is consumed.
 pub(super) fn is_form2(path: &Path, file: &mut BufReader<File>) -> Result<bool, SessionError> {
-    let mut first = [0; BEGIN_BYTES];
-    let io = |error| SessionError::io(path, "read")(error);
-    let is_form2 = match file.read_exact(&mut first) {
-        Ok(()) => form2::is_begun_by(&first),
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => false,
-        Err(error) => return Err(io(error)),
-    };
-    file.rewind().map_err(io)?;
-    Ok(is_form2)
+    let first = file.fill_buf().map_err(SessionError::io(path, "read"))?;
+    Ok(form2::is_begun_by(first))
 }
 
 /// Reads a file of form 1.

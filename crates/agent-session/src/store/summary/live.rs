@@ -29,15 +29,17 @@ impl LiveSummary {
 
     /// Updates the summary by a record and returns it.
     pub(in crate::store) fn update(&mut self, record: &SessionRecord<'_>) -> &SessionSummary {
-        let new = SessionSummary::without_loops(record.session);
-        let known = std::mem::replace(&mut self.summary, new);
-        let summary = &mut self.summary;
-        summary.title = known.title;
-        summary.models = known.models;
-        summary.messages = known.messages;
-        summary.usage = known.usage;
-        summary.cost_micros = known.cost_micros;
-        summary.loops = record.session.loops.len() as u64;
+        let (summary, session) = (&mut self.summary, record.session);
+        if summary.agent_id != session.agent_id {
+            summary.agent_id = session.agent_id.clone();
+        }
+        summary.created_at = session.created_at;
+        summary.last_active_at = session.last_active_at;
+        let parent = session.parent_spawn_ref.as_ref().map(|parent| &parent.parent_session_id);
+        if summary.parent_session_id.as_ref() != parent {
+            summary.parent_session_id = parent.cloned();
+        }
+        summary.loops = session.loops.len() as u64;
         summary.status = self.status.update(record.session, record.position);
         let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return summary };
         summary.add_model(&loop_record.config.model);

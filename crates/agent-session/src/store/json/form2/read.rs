@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::super::SessionSummary;
 use super::super::super::lines;
 use super::{BEGIN, END};
 use crate::error::SessionError;
@@ -216,32 +215,4 @@ fn shared_group(recording: &Recording, mut head: Value) -> Result<Value, String>
         *list = serde_json::to_value(&first.all_loop_ids).map_err(|e| e.to_string())?;
     }
     Ok(head)
-}
-
-/// Reads the summary of a session, which is at the beginning of the file.
-///
-/// # Errors
-/// When the file cannot be read, or its beginning is damaged.
-pub(in super::super) fn read_summary(
-    path: &Path,
-    mut file: impl BufRead,
-    id: &str,
-) -> Result<SessionSummary, SessionError> {
-    #[derive(Deserialize)]
-    struct Summary {
-        summary: SessionSummary,
-    }
-    let corrupt = |reason: String| SessionError::corrupt(path, "line 2", reason);
-    let mut line = Vec::new();
-    for _ in 0..2 {
-        line.clear();
-        file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))?;
-    }
-    let line = line.strip_suffix(b"\n").unwrap_or(&line);
-    let line = line.strip_suffix(b",").unwrap_or(line);
-    let Summary { summary } = lines::parse(line).map_err(corrupt)?;
-    if summary.session_id != *id {
-        return Err(corrupt(format!("the file holds session {:?}", summary.session_id)));
-    }
-    Ok(summary)
 }

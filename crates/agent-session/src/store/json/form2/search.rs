@@ -1,4 +1,4 @@
-//! Searches the file of a session for words, without building the session.
+//! Searches the lines of a session's file and of its journal for words, without building the session.
 
 use std::io::BufRead;
 use std::path::Path;
@@ -7,9 +7,8 @@ use agent_core::LoopId;
 use serde::Deserialize;
 
 use super::super::super::query::{HITS, TextHit};
-use super::super::super::{SessionSummary, lines, words};
+use super::super::super::{lines, words};
 use super::super::header::LightMessage;
-use super::read_summary;
 use crate::error::SessionError;
 use crate::model::stored::Counts;
 
@@ -24,51 +23,138 @@ struct Messages {
     messages: Vec<LightMessage>,
 }
 
-/// Returns the summary of a session and the first places of these words.
-///
-/// # Errors
-/// When the file cannot be read, or a line before the last place is damaged.
-pub(in super::super) fn search(
-    path: &Path,
-    mut file: impl BufRead,
-    id: &str,
-    asked: &[String],
-) -> Result<(SessionSummary, Vec<TextHit>), SessionError> {
-    let summary = read_summary(path, &mut file, id)?;
-    let (mut hits, mut line, mut at) = (Vec::new(), Vec::new(), 2);
-    while hits.len() < HITS {
-        line.clear();
-        at += 1;
-        if file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))? == 0 {
-            break;
+/// The bytes at the beginning of a line that tell what it is: the checksum, the number, the time, and the next member.
+const BEGIN: usize = 128;
+
+/// A search through the lines of a session.
+#[derive(Debug)]
+pub(in super::super) struct Search<'a> {
+    asked: &'a [String],
+    /// The loops in their order, as the lines name them.
+    loops: Vec<Vec<u8>>,
+    /// The places of the words, with the position of the loop.
+    hits: Vec<(usize, TextHit)>,
+}
+
+impl<'a> Search<'a> {
+    pub(in super::super) fn new(asked: &'a [String]) -> Self {
+        Self { asked, loops: Vec::new(), hits: Vec::new() }
+    }
+
+    /// Searches the lines of the session's file after its first two.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line before the last place is damaged.
+    pub(in super::super) fn file(&mut self, path: &Path, mut file: impl BufRead) -> Result<(), SessionError> {
+        let (mut line, mut at) = (Vec::new(), 2);
+        while self.hits.len() < HITS && read_line(path, &mut file, &mut line)? {
+            at += 1;
+            let line = line.strip_suffix(b",").unwrap_or(&line);
+            self.line(path, at, line)?;
         }
-        let line = line.strip_suffix(b"\n").unwrap_or(&line);
-        let line = line.strip_suffix(b",").unwrap_or(line);
-        if !lines::is_sealed(line) || !may_have(line, asked) {
-            continue;
+        Ok(())
+    }
+
+    /// Searches the records of the journal. Returns `false` if they have an event of a group, which can change the order of
+    /// the loops.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a line with these words is damaged.
+    pub(in super::super) fn journal(
+        &mut self,
+        path: &Path,
+        mut file: impl BufRead,
+    ) -> Result<bool, SessionError> {
+        let (mut line, mut at) = (Vec::new(), 3);
+        while read_line(path, &mut file, &mut line)? {
+            at += 1;
+            let begin = line.get(..BEGIN).unwrap_or(&line);
+            if memchr::memmem::find(begin, b",\"group\":").is_some() {
+                return Ok(false);
+            }
+            self.line(path, at, &line)?;
+        }
+        Ok(true)
+    }
+
+    fn line(&mut self, path: &Path, at: usize, line: &[u8]) -> Result<(), SessionError> {
+        if !lines::is_sealed(line) {
+            return Ok(());
+        }
+        let position = self.position(line);
+        if self.hits_of(position) >= HITS || !may_have(line, self.asked) {
+            return Ok(());
         }
         let corrupt = |reason| SessionError::corrupt(path, format!("line {at}"), reason);
         lines::open(line).map_err(corrupt)?;
         // Lines of loops have no messages.
-        let Ok(read) = serde_json::from_slice::<Messages>(line) else { continue };
+        let Ok(read) = serde_json::from_slice::<Messages>(line) else { return Ok(()) };
         for (n, message) in read.messages.iter().enumerate() {
             let text = message.text();
-            if let Some(found) = words::find(&text, asked) {
+            if !may_have(text.as_bytes(), self.asked) {
+                continue;
+            }
+            if let Some(found) = words::find(&text, self.asked) {
                 let snippet = words::snippet(&text, found);
-                hits.push(TextHit::new(read.loop_id.clone(), read.after.0 + n, snippet));
+                let hit = TextHit::new(read.loop_id.clone(), read.after.0 + n, snippet);
+                self.hits.push((position, hit));
             }
         }
+        Ok(())
     }
-    hits.truncate(HITS);
-    Ok((summary, hits))
+
+    /// Returns the position of the line's loop, and adds a new one.
+    fn position(&mut self, line: &[u8]) -> usize {
+        let begin = line.get(..BEGIN).unwrap_or(line);
+        let after = |key: &[u8]| line.get(memchr::memmem::find(begin, key)? + key.len()..);
+        let Some(id) = after(b",\"loop\":\"").or_else(|| after(b",\"record\":{\"loop_id\":\"")) else {
+            return self.loops.len();
+        };
+        let id = id.get(..end_of_text(id)).unwrap_or(id);
+        // Lines of a loop mostly follow each other.
+        if let Some(at) = self.loops.iter().rposition(|known| known == id) {
+            return at;
+        }
+        self.loops.push(id.to_vec());
+        self.loops.len() - 1
+    }
+
+    fn hits_of(&self, position: usize) -> usize {
+        self.hits.iter().filter(|(at, _)| *at == position).count()
+    }
+
+    /// Returns the first places in the order of the loops and their messages.
+    pub(in super::super) fn finish(mut self) -> Vec<TextHit> {
+        self.hits.sort_by_key(|(position, hit)| (*position, hit.message));
+        self.hits.into_iter().map(|(_, hit)| hit).take(HITS).collect()
+    }
 }
 
-/// Returns whether a message of the line can have all words. Words have no characters that JSON escapes. The lower case of some
+/// Returns the offset of the quotation mark that ends a JSON text.
+fn end_of_text(rest: &[u8]) -> usize {
+    let mut is_escaped = false;
+    let end = rest.iter().position(|byte| {
+        let is_end = *byte == b'"' && !is_escaped;
+        is_escaped = *byte == b'\\' && !is_escaped;
+        is_end
+    });
+    end.unwrap_or(rest.len())
+}
+
+/// Reads the next line without its line feed. Returns `false` at the end of the file.
+fn read_line(path: &Path, file: &mut impl BufRead, line: &mut Vec<u8>) -> Result<bool, SessionError> {
+    line.clear();
+    let read = file.read_until(b'\n', line).map_err(SessionError::io(path, "read"))?;
+    line.pop_if(|last| *last == b'\n');
+    Ok(read > 0)
+}
+
+/// Returns whether a text, or a message of a line, can have all words. Words have no characters that JSON escapes. The lower case of some
 /// other characters is ASCII, so that only lines of ASCII are searched as bytes.
-fn may_have(line: &[u8], asked: &[String]) -> bool {
-    if !line.is_ascii() {
+fn may_have(text: &[u8], asked: &[String]) -> bool {
+    if !text.is_ascii() {
         return true;
     }
-    let line = line.to_ascii_lowercase();
-    asked.iter().all(|word| memchr::memmem::find(&line, word.as_bytes()).is_some())
+    let text = text.to_ascii_lowercase();
+    asked.iter().all(|word| memchr::memmem::find(&text, word.as_bytes()).is_some())
 }

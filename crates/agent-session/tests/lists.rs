@@ -1,0 +1,201 @@
+//! Lists and searches of a directory of sessions, which do not load them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod scene;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use agent_core::ToolExecutionStrategy;
+use agent_core::compat::SeedSetters as _;
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
+use agent_core::{BasicAgent, ModelConfig};
+use agent_session::{
+    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, OpenRuns, Order, Session, SessionError,
+    SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
+};
+use proptest::prelude::*;
+use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
+
+fn find(store: &dyn BlockingSessionStore, query: &SessionQuery) -> FoundSessions {
+    store.find_sessions(query).unwrap()
+}
+
+/// A list and two searches of the sessions of a directory must return what a load of each session returns.
+fn agrees(store: &dyn BlockingSessionStore) {
+    let listed = find(store, &SessionQuery::new().sorted(SortBy::Id, Order::Ascending));
+    assert!(listed.unreadable.is_empty(), "{:?}", listed.unreadable);
+    let mut ids = store.list_session_ids().unwrap();
+    ids.sort();
+    let summaries: Vec<SessionSummary> = listed.sessions.into_iter().map(|found| found.summary).collect();
+    let loaded: Vec<Session> =
+        ids.iter().map(|id| store.load_session(id.as_str()).unwrap().into_session()).collect();
+    let expected: Vec<SessionSummary> = loaded.iter().map(SessionSummary::of).collect();
+    assert_eq!(summaries, expected);
+    for text in ["word quoted", "prompt", "nowhere"] {
+        let query = SessionQuery::new().with_text(text).sorted(SortBy::Id, Order::Ascending);
+        let hits: Vec<Vec<TextHit>> = find(store, &query).sessions.into_iter().map(|f| f.hits).collect();
+        let expected: Vec<Vec<TextHit>> =
+            loaded.iter().filter_map(|session| Some(query.matches(session).unwrap()?.hits)).collect();
+        assert_eq!(hits, expected, "{text}");
+    }
+    let open = store.list_open_session_ids().unwrap();
+    for session in &loaded {
+        let can_be_open = session.head().is_some_and(LoopRecord::is_open);
+        assert!(!can_be_open || open.contains(&session.session_id), "{open:?}");
+    }
+}
+
+/// Copies a directory as a killed process would leave it.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+/// Performs the acts. After each record and after each act, lists are compared with loads, both of the directory that is being
+/// written and of a copy whose writer is gone.
+async fn law(plays: Vec<Play>, acts: Vec<Act>, strategy: ToolExecutionStrategy) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Kind::Json.open(dir.path());
+    let mut agent = agent(&plays, strategy);
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let looking = Looking::at(&mut agent, &store, {
+        let store = store.clone();
+        move |_, _| agrees(&*store)
+    });
+    for (n, act) in acts.iter().enumerate() {
+        perform(&agent, std::slice::from_ref(act)).await;
+        let copied = tempfile::tempdir().unwrap();
+        copy(&dir.path().join("sessions"), copied.path());
+        agrees(&JsonStore::open(copied.path()).unwrap());
+        if n % 3 == 2 {
+            recorder.save().await.unwrap();
+            agrees(&*store);
+        }
+    }
+    looking.assert_fine();
+    recorder.close().await.unwrap();
+    agrees(&*store);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases(24)) })]
+    #[test]
+    fn a_list_returns_what_a_load_returns_at_every_moment(
+        plays in prop::collection::vec(play(), 1..8),
+        acts in prop::collection::vec(act(), 1..8),
+        is_parallel in any::<bool>(),
+    ) {
+        let strategy =
+            if is_parallel { ToolExecutionStrategy::Parallel } else { ToolExecutionStrategy::Sequential };
+        block_on(law(plays, acts, strategy));
+    }
+}
+
+/// A directory with a session that is being written, whose run has ended.
+struct Open {
+    dir: tempfile::TempDir,
+    store: JsonStore,
+    agent: BasicAgent,
+    recorder: SessionRecorder,
+}
+
+impl Open {
+    async fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(dir.path()).unwrap();
+        let mut agent = BasicAgent::new(ModelConfig::default())
+            .with_session_id("s-1")
+            .with_environment(Arc::new(ManualEnvironment::skipping(1_000)))
+            .with_provider(ScriptedProvider::responding(|_| ScriptedReply::text("It is here.")));
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
+        agent.chat("Where is it?").await.unwrap();
+        Self { dir, store, agent, recorder }
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.dir.path().join("s-1.journal.jsonl")
+    }
+
+    fn list(&self) -> FoundSessions {
+        find(&self.store, &SessionQuery::new())
+    }
+
+    fn summary(&self) -> SessionSummary {
+        let mut found = self.list();
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+        found.sessions.pop().unwrap().summary
+    }
+}
+
+/// Flips a bit in the last record. Whoever reads the records notices it.
+fn damage_last_record(journal: &Path) {
+    let mut bytes = std::fs::read(journal).unwrap();
+    let at = bytes.len() - 10;
+    bytes[at] ^= 1;
+    std::fs::write(journal, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_list_does_not_read_the_records_of_a_journal() {
+    let open = Open::new().await;
+    for is_saved in [false, true] {
+        if is_saved {
+            open.recorder.save().await.unwrap();
+            open.agent.chat("And now?").await.unwrap();
+        }
+        let before = open.summary();
+        assert_eq!(before, SessionSummary::of(&open.store.load_session("s-1").unwrap()));
+        let intact = std::fs::read(open.journal()).unwrap();
+        damage_last_record(&open.journal());
+        assert!(matches!(open.store.load_session("s-1"), Err(SessionError::Corrupt { .. })));
+        assert_eq!(open.summary(), before);
+        let found = find(&open.store, &SessionQuery::new().with_text("where here"));
+        assert!(found.sessions.is_empty() && found.unreadable.is_empty());
+        assert_eq!(find(&open.store, &SessionQuery::new().with_text("where")).total, 1);
+        // A session whose run has ended is not loaded.
+        let unfinished = OpenRuns::unfinished(&open.store).await.unwrap();
+        assert!(unfinished.runs.is_empty() && unfinished.unreadable.is_empty());
+        std::fs::write(open.journal(), intact).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_journal_and_summary_differ_is_loaded() {
+    let open = Open::new().await;
+    let before = open.summary();
+    let intact = std::fs::read(open.journal()).unwrap();
+    // A writer that was killed while it wrote a record.
+    std::fs::write(open.journal(), [&intact[..], b"{\"crc\":\"01"].concat()).unwrap();
+    assert_eq!(open.summary(), before);
+    let mut damaged = intact.clone();
+    damaged[intact.len() - 10] ^= 1;
+    std::fs::write(open.journal(), [&damaged[..], b"{\"crc\":\"01"].concat()).unwrap();
+    assert_eq!(open.list().unreadable.len(), 1, "the whole journal was read");
+    // Records that were acknowledged are missing.
+    let lines: Vec<&[u8]> = intact.split_inclusive(|byte| *byte == b'\n').collect();
+    std::fs::write(open.journal(), lines[..lines.len() - 1].concat()).unwrap();
+    assert_eq!(open.list().unreadable.len(), 1);
+    std::fs::write(open.journal(), &intact).unwrap();
+    assert_eq!(open.summary(), before);
+}
+
+/// A summary that does not fit into its line is not written, and the session is loaded.
+#[tokio::test]
+async fn a_summary_that_is_too_long_for_its_line_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let mut agent = BasicAgent::new(ModelConfig::default())
+        .with_agent_id("long ".repeat(1_000))
+        .with_session_id("s-1")
+        .with_provider(ScriptedProvider::responding(|_| ScriptedReply::text("It is here.")));
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    agent.chat("Where is it?").await.unwrap();
+    agrees(&store);
+    agent.chat("And now?").await.unwrap();
+    agrees(&store);
+    recorder.close().await.unwrap();
+    agrees(&store);
+}

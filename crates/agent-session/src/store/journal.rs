@@ -13,5 +13,5 @@ mod state;
 pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(crate) use line::{Line, LineWriter};
 #[cfg(feature = "sqlite")]
-pub(crate) use replay::{Lines, form_of};
+pub(crate) use replay::{FORM, Lines, form_of};
 pub(crate) use replay::{Replayed, Saved, begin, replay};

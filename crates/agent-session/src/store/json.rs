@@ -9,7 +9,7 @@
 //! Reading needs no lock: it combines the JSON file and the journal as they are at that moment.
 
 mod find;
-mod form2;
+pub(super) mod form2;
 mod header;
 mod listing;
 mod read;

@@ -44,23 +44,34 @@ pub(in super::super) fn search(
         }
         let line = line.strip_suffix(b"\n").unwrap_or(&line);
         let line = line.strip_suffix(b",").unwrap_or(line);
-        if !lines::is_sealed(line) || !may_have(line, asked) {
-            continue;
-        }
-        let corrupt = |reason| SessionError::corrupt(path, format!("line {at}"), reason);
-        lines::open(line).map_err(corrupt)?;
-        // Lines of loops have no messages.
-        let Ok(read) = serde_json::from_slice::<Messages>(line) else { continue };
-        for (n, message) in read.messages.iter().enumerate() {
-            let text = message.text();
-            if let Some(found) = words::find(&text, asked) {
-                let snippet = words::snippet(&text, found);
-                hits.push(TextHit::new(read.loop_id.clone(), read.after.0 + n, snippet));
-            }
+        if lines::is_sealed(line) {
+            let corrupt = |reason| SessionError::corrupt(path, format!("line {at}"), reason);
+            hits.extend(search_line(line, asked).map_err(corrupt)?);
         }
     }
     hits.truncate(HITS);
     Ok((summary, hits))
+}
+
+/// Returns the places of these words in a line of a session, or in a record of a journal.
+///
+/// # Errors
+/// The reason why the line is damaged.
+pub(in crate::store) fn search_line(line: &[u8], asked: &[String]) -> Result<Vec<TextHit>, String> {
+    let mut hits = Vec::new();
+    if !may_have(line, asked) {
+        return Ok(hits);
+    }
+    lines::open(line)?;
+    // Lines of loops have no messages.
+    let Ok(read) = serde_json::from_slice::<Messages>(line) else { return Ok(hits) };
+    for (n, message) in read.messages.iter().enumerate() {
+        let text = message.text();
+        if let Some(found) = words::find(&text, asked) {
+            hits.push(TextHit::new(read.loop_id.clone(), read.after.0 + n, words::snippet(&text, found)));
+        }
+    }
+    Ok(hits)
 }
 
 /// Returns whether a message of the line can have all words. Words have no characters that JSON escapes. The lower case of some

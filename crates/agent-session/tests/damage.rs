@@ -1,12 +1,14 @@
 //! Files that are cut, foreign or hostile.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod harm;
 mod scene;
 
 use std::path::Path;
 
 use agent_core::{AgentEvent, ToolExecutionStrategy};
 use agent_session::{BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionRecorder};
+use harm::{is_noticed, step};
 use scene::{Act, Play, agent, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
@@ -112,25 +114,6 @@ fn writing_goes_on_after_a_torn_line() {
     assert!(!dir.path().join("s-1.journal.jsonl").exists());
 }
 
-/// What a load of a damaged session may be: a typed error, or the session as it was.
-#[track_caller]
-fn is_noticed(store: &JsonStore, whole: &LoadedSession, what: &dyn Fn() -> String) -> bool {
-    match store.load_session("s-1") {
-        Ok(loaded) => {
-            assert!(loaded.clone().into_session() == whole.clone().into_session(), "{} changed it", what());
-            false
-        }
-        Err(SessionError::Corrupt { .. } | SessionError::UnsupportedVersion { .. }) => true,
-        Err(other) => panic!("{}: {other}", what()),
-    }
-}
-
-/// The distance between the places that are damaged: 1 by hand, 7 in other runs.
-#[expect(clippy::disallowed_methods, reason = "an option of the test command")]
-fn step() -> usize {
-    std::env::var("LOOPTREE_DAMAGE_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(7)
-}
-
 /// REQ-216. Attack 12.
 #[test]
 fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
@@ -145,17 +128,20 @@ fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
         let whole = store.load_session("s-1").unwrap();
         assert_eq!(whole.loops.iter().map(|r| r.turns.len()).sum::<usize>(), 3, "three turns");
         let (mut noticed, mut all) = (0, 0);
-        for bit in (0..bytes.len() * 8).step_by(step()) {
+        for bit in (0..bytes.len() * 8).step_by(step(7)) {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, flipped).unwrap();
-            noticed += usize::from(is_noticed(&store, &whole, &|| format!("{name}, bit {bit}")));
+            noticed += usize::from(is_noticed(Ok(&store), &whole, &|| format!("{name}, bit {bit}")));
             all += 1;
         }
         assert!(noticed * 100 > all * 98, "{noticed} of {all} in {name}");
-        for length in (0..bytes.len()).step_by(step()) {
+        for length in (0..bytes.len()).step_by(step(7)) {
             std::fs::write(&path, &bytes[..length]).unwrap();
-            assert!(is_noticed(&store, &whole, &|| format!("{name}, length {length}")), "{name} {length}");
+            assert!(
+                is_noticed(Ok(&store), &whole, &|| format!("{name}, length {length}")),
+                "{name} {length}"
+            );
         }
         println!("{name}: {noticed} of {all} flipped bits are errors, the others change nothing");
     }

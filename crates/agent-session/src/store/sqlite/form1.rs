@@ -19,6 +19,12 @@ use crate::model::recording::Recording;
 use crate::model::texts::{NoReferences, unpack};
 use crate::model::{SESSION_VERSION, Session};
 
+/// The size of the rows of a session.
+pub(super) const SIZE: &str =
+    "SELECT (SELECT coalesce(sum(octet_length(body)), 0) FROM loops WHERE session = ?1)
+     + (SELECT coalesce(sum(octet_length(body)), 0) FROM messages WHERE session = ?1)
+     + (SELECT coalesce(sum(octet_length(line)), 0) FROM records WHERE session = ?1)";
+
 /// The rows of a session.
 pub(super) struct Rows {
     head: String,

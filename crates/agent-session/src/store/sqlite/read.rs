@@ -11,6 +11,10 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::stored::Gaps;
 
+/// The size of the lines and records of a session.
+const OF_LINES: &str = "SELECT (SELECT coalesce(sum(octet_length(line)), 0) FROM lines WHERE session = ?1)
+     + (SELECT coalesce(sum(octet_length(line)), 0) FROM records WHERE session = ?1)";
+
 /// Returns the column `sealed` of a session; `None` if version 1 stored it.
 pub(super) fn sealed(t: &Transaction<'_>, row: i64) -> Result<Option<Vec<u8>>, Failure> {
     Ok(t.prepare_cached("SELECT sealed FROM sessions WHERE session = ?1")?
@@ -23,30 +27,26 @@ impl SqliteStore {
         super::id::check(id)?;
         let found = self.shared.read("read", |t| {
             let Some(row) = row_of(t, id)? else { return Ok(None) };
-            let bytes = self.check_size(t, row)?;
             let session = match sealed(t, row)? {
                 Some(line) => {
+                    let bytes = self.check_size(t, row, OF_LINES)?;
                     let sealed =
                         Sealed::read(&line, id).map_err(|e| Failure::damaged(id, "its summary", e))?;
                     lines(t, id, row, &sealed, bytes)?
                 }
-                None => form1::Rows::read(t, row)?.session(&self.shared.path, id)?,
+                None => {
+                    self.check_size(t, row, form1::SIZE)?;
+                    form1::Rows::read(t, row)?.session(&self.shared.path, id)?
+                }
             };
             Ok(Some(session))
         })?;
         found.ok_or_else(|| self.not_found(id))
     }
 
-    /// Checks the size of a session's rows before they are read, and returns it.
-    pub(super) fn check_size(&self, t: &Transaction<'_>, row: i64) -> Result<usize, Failure> {
-        let bytes: i64 = t
-            .prepare_cached(
-                "SELECT (SELECT coalesce(sum(octet_length(line)), 0) FROM lines WHERE session = ?1)
-                 + (SELECT coalesce(sum(octet_length(line)), 0) FROM records WHERE session = ?1)
-                 + (SELECT coalesce(sum(octet_length(body)), 0) FROM loops WHERE session = ?1)
-                 + (SELECT coalesce(sum(octet_length(body)), 0) FROM messages WHERE session = ?1)",
-            )?
-            .query_row([row], |row| row.get(0))?;
+    /// Checks the size of a session's rows, which `size` selects, before they are read, and returns it.
+    fn check_size(&self, t: &Transaction<'_>, row: i64, size: &str) -> Result<usize, Failure> {
+        let bytes: i64 = t.prepare_cached(size)?.query_row([row], |row| row.get(0))?;
         if u64::try_from(bytes).is_ok_and(|bytes| bytes > self.max_session_bytes) {
             let path = self.shared.path.clone();
             return Err(SessionError::TooLarge { path, limit: self.max_session_bytes }.into());

@@ -12,6 +12,7 @@ use super::sealed::Sealed;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::Session;
+use crate::model::recording::Recording;
 use crate::model::stored::Gaps;
 
 /// The number of missing rows after which a list ends, if its length is not known.
@@ -33,7 +34,12 @@ impl SqliteStore {
             }
             Ok(None)
         })?;
-        found.ok_or(why)
+        let Some(mut salvaged) = found else { return Err(why) };
+        if salvaged.losses.is_empty() {
+            let place = format!("{}: session {id}", self.shared.path.display());
+            salvaged.losses.push(Loss::new(place, why.to_string()));
+        }
+        Ok(salvaged)
     }
 
     fn salvage_row(&self, t: &Transaction<'_>, id: &str, row: i64) -> Result<Option<Salvaged>, Failure> {
@@ -68,16 +74,32 @@ impl Part<'_> {
 
     /// Returns the session with every line and record that is intact.
     fn session(&mut self, id: &str, sealed: Option<&Sealed>, bytes: usize) -> Option<Session> {
+        let end = sealed.map(|sealed| sealed.records.saturating_add(1));
         let mut reader = LineReader::new(id, bytes, Gaps::Filled);
         let sql = "SELECT line FROM lines WHERE session = ?1 AND n = ?2";
         self.each("line", sql, 0, sealed.map(|sealed| sealed.lines), |line| reader.take(line));
-        let recording = reader.finish().map_err(|reason| self.lose("a loop", reason)).ok()??;
-        let next = recording.session.journal_records.saturating_add(1);
+        let recording = reader.finish().map_err(|reason| self.lose("a loop", reason)).ok()?;
+        let recording = recording.or_else(|| {
+            let summary = &sealed?.summary;
+            Some(Recording::new(Session::new(id.into(), summary.agent_id.clone(), summary.created_at)))
+        })?;
+        let next = match recording.session.journal_records {
+            // The session was never saved, or its own line is damaged.
+            0 => self.first_record(end),
+            saved => saved.saturating_add(1),
+        };
         let mut lines = Lines::new(recording, FORM, bytes).with_gaps(Gaps::Filled);
         let sql = "SELECT line FROM records WHERE session = ?1 AND number = ?2";
-        let end = sealed.map(|sealed| sealed.records.saturating_add(1));
         self.each("record", sql, next, end, |line| lines.take(line));
         Some(lines.finish().session)
+    }
+
+    /// Returns the number of the first record that can be found; `end` if there is none.
+    fn first_record(&self, end: Option<u64>) -> u64 {
+        let sql = "SELECT number FROM records WHERE session = ?1 ORDER BY number LIMIT 1";
+        let first = self.t.query_row(sql, [self.row], |row| row.get::<_, i64>(0));
+        let first = first.ok().and_then(|number| u64::try_from(number).ok());
+        first.or(end).unwrap_or(1)
     }
 
     /// Passes each row of a list to `take`, one by one, so that a damaged page hides no row of another one.

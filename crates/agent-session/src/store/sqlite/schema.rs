@@ -43,7 +43,7 @@ pub(super) enum Content {
 
 /// Opens the database for writing, and creates or migrates its tables.
 pub(super) fn open(path: &Path, content: Content) -> Result<Connection, SessionError> {
-    make_file(path)?;
+    make_file(path, content)?;
     let mut connection = connect(path)?;
     migrate(path, &mut connection, content)?;
     check(&connection).map_err(|f| f.named(path, "opened"))?;
@@ -84,7 +84,7 @@ fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure>
 }
 
 /// Creates the file for its owner only. SQLite gives its other files the same permissions.
-fn make_file(path: &Path) -> Result<(), SessionError> {
+fn make_file(path: &Path, content: Content) -> Result<(), SessionError> {
     let mut options = std::fs::File::options();
     options.create(true).append(true);
     owner_only(&mut options);
@@ -93,12 +93,20 @@ fn make_file(path: &Path) -> Result<(), SessionError> {
     let mut begin = Vec::new();
     let file = std::fs::File::open(path).map_err(SessionError::io(path, "opened"))?;
     file.take(SHORTEST as u64).read_to_end(&mut begin).map_err(SessionError::io(path, "read"))?;
+    if begin.is_empty() && content == Content::Tables {
+        return Err(tables_are_missing().named(path, "opened"));
+    }
     if !begin.is_empty() && (begin.len() < SHORTEST || !begin.starts_with(MAGIC)) {
         return Err(SessionError::corrupt(path, "its first page", "this is no whole SQLite database"));
     }
     Ok(())
 }
 
+fn tables_are_missing() -> Failure {
+    Failure::damaged_database(format!("its tables are missing; {ADVICE}"))
+}
+
+/// Opens a connection to a database.
 pub(super) fn connect(path: &Path) -> Result<Connection, SessionError> {
     // Each connection is used by one thread at a time, and names are paths, never URIs.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -137,7 +145,7 @@ fn migrate(path: &Path, connection: &mut Connection, content: Content) -> Result
             return Err(SessionError::corrupt(path, "application_id", text).into());
         }
         if version == 0 && (is_ours || content == Content::Tables) {
-            return Err(Failure::damaged_database(format!("its tables are missing; {ADVICE}")));
+            return Err(tables_are_missing());
         }
         let done = usize::try_from(version).unwrap_or(usize::MAX);
         let Some(open) = MIGRATIONS.get(done..) else {

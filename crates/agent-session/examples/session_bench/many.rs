@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::testing::ScriptedTool;
 use agent_core::{BasicAgent, RunEnd};
-use agent_session::{BoxError, Flushing, JsonStore, LoopStatus, SessionRecorder};
+use agent_session::{BoxError, Flushing, JsonStore, LoopStatus, Session, SessionRecorder};
 use serde_json::json;
 
 use super::{agent, open, text};
@@ -167,7 +167,7 @@ pub(crate) fn rate(kind: &str, agents: usize, rounds: usize) -> Result<(), BoxEr
         let used = super::cpu()?;
         let mut records = 0;
         for session in recorder.sessions() {
-            records += serde_json::to_value(&session)?["journal_records"].as_u64().unwrap_or_default();
+            records += number_of_records(&session)?;
         }
         println!(
             "{}",
@@ -183,6 +183,11 @@ pub(crate) fn rate(kind: &str, agents: usize, rounds: usize) -> Result<(), BoxEr
         std::mem::forget((recorder, ended));
         Ok(())
     })
+}
+
+fn number_of_records(session: &Session) -> Result<u64, BoxError> {
+    let value = serde_json::to_value(session)?;
+    Ok(value.get("journal_records").and_then(serde_json::Value::as_u64).unwrap_or_default())
 }
 
 /// Saves all sessions again and again, and returns how often.

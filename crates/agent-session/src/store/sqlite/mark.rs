@@ -21,6 +21,9 @@ pub(super) struct Mark {
     file: File,
 }
 
+/// The limit for reading the file, which is shorter unless it is damaged.
+const MAX_BYTES: u64 = 1 << 20;
+
 /// Returns the path of the file beside a database.
 pub(super) fn path_of(database: &Path) -> PathBuf {
     let mut name = database.file_name().unwrap_or_default().to_os_string();
@@ -41,7 +44,7 @@ pub(super) fn required(database: &Path) -> Result<u64, SessionError> {
         files::remove(&path)?;
         return Ok(0);
     }
-    let Some(bytes) = files::read(&path, MARK as u64)? else { return Ok(0) };
+    let Some(bytes) = files::read(&path, MAX_BYTES)? else { return Ok(0) };
     // A process was killed before it wrote the first number.
     if bytes.is_empty() {
         return Ok(0);

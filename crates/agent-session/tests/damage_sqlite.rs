@@ -69,7 +69,7 @@ fn recorded() -> (Files, Files, LoadedSession) {
     let connection = Connection::open(path(dir.path(), "")).unwrap();
     connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     let done = Files::read(dir.path());
-    assert!(done.log.is_empty() && killed.log.len() > 10 * PAGE && done.database.len() % PAGE == 0);
+    assert!(done.log.is_empty() && killed.log.len() > 10 * PAGE && done.database.len().is_multiple_of(PAGE));
     (killed, done, whole)
 }
 

@@ -93,7 +93,7 @@ fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
         "record ",
         Some((3, 1)),
     );
-    check("DELETE FROM records WHERE number = (SELECT min(number) FROM records)", "is missing", Some((3, 1)));
+    check("DELETE FROM records WHERE number = (SELECT min(number) FROM records)", "is missing", Some((3, 2)));
     check(
         "DELETE FROM records WHERE number = (SELECT max(number) FROM records)",
         "was acknowledged",

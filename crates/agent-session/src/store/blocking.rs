@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use agent_core::SessionId;
 use async_trait::async_trait;
@@ -116,12 +115,6 @@ pub trait BlockingSessionWriter: fmt::Debug + Send {
 
     /// Returns a reader, as [`SessionWriter::reader`] does.
     fn reader(&self) -> Option<SessionReader> {
-        None
-    }
-
-    /// Returns a counter of the complete records, from the first one that this writer appended. A store in which a job of
-    /// one session completes records of others has one: no job runs for a record that is complete.
-    fn completed_records(&self) -> Option<Arc<AtomicU64>> {
         None
     }
 }

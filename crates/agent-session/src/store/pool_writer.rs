@@ -26,8 +26,6 @@ pub(super) struct PoolWriter {
 struct Writes {
     appended: AtomicU64,
     completed: Mutex<Completed>,
-    /// The number of the first records that jobs of other writers have completed, too.
-    by_others: Option<Arc<AtomicU64>>,
 }
 
 #[derive(Debug, Default)]
@@ -40,8 +38,7 @@ struct Completed {
 
 impl PoolWriter {
     pub(super) fn new(writer: Box<dyn BlockingSessionWriter>) -> Self {
-        let writes = Writes { by_others: writer.completed_records(), ..Writes::default() };
-        Self { writer: Some(writer), writes: Arc::new(writes) }
+        Self { writer: Some(writer), writes: Arc::default() }
     }
 }
 
@@ -79,14 +76,10 @@ impl SessionWriter for PoolWriter {
 }
 
 impl Writes {
-    fn is_completed_by_others(&self, number: u64) -> bool {
-        self.by_others.as_ref().is_some_and(|records| records.load(Ordering::Acquire) >= number)
-    }
-
     /// Completes a record by its job, unless the job of a later record has completed both.
     async fn complete(self: Arc<Self>, number: u64, job: WriteJob) -> Result<(), SessionError> {
         let mut completed = self.completed.lock().await;
-        if completed.records >= number || self.is_completed_by_others(number) {
+        if completed.records >= number {
             return Ok(());
         }
         if let Some(error) = &completed.failed {
@@ -95,9 +88,6 @@ impl Writes {
         }
         // The semaphore is never closed.
         let _permit = JOBS.acquire().await;
-        if self.is_completed_by_others(number) {
-            return Ok(());
-        }
         let appended = self.appended.load(Ordering::Acquire);
         let ran = on_pool(job).await;
         match &ran {

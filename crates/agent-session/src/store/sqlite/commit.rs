@@ -1,7 +1,6 @@
 //! Writes the records of all sessions, in transactions that contain every record that waits.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use agent_core::journal::Durability;
@@ -28,8 +27,6 @@ pub(super) struct Committer {
 pub(super) struct Writing {
     id: SessionId,
     state: Mutex<State>,
-    /// The number of its records that were written.
-    pub(super) completed: Arc<AtomicU64>,
 }
 
 /// What is known of the rows of a session.
@@ -42,8 +39,8 @@ enum State {
 }
 
 impl Writing {
-    pub(super) fn new(id: SessionId) -> Self {
-        Self { id, state: Mutex::new(State::New), completed: Arc::default() }
+    pub(super) fn new(id: SessionId, stored: Option<Stored>) -> Self {
+        Self { id, state: Mutex::new(stored.map_or(State::New, State::Stored)) }
     }
 
     pub(super) fn set_stored(&self, stored: Stored) {
@@ -149,10 +146,7 @@ fn commit_waiting(shared: &Shared) {
             for (session, stored) in stored {
                 session.set_stored(stored);
             }
-            for record in &batch {
-                record.end(Ok(()));
-                record.session.completed.fetch_add(1, Ordering::AcqRel);
-            }
+            batch.iter().for_each(|record| record.end(Ok(())));
         }
         Err(error) => {
             for record in &batch {

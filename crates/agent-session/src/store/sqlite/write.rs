@@ -1,6 +1,5 @@
 //! Writes one session of the database.
 
-use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use agent_core::SessionId;
@@ -24,7 +23,7 @@ pub(super) struct SqliteWriter {
     store: SqliteStore,
     session: Arc<Writing>,
     id: SessionId,
-    /// Whether the session has no row, so that its next record brings the session without its loops.
+    /// The session without its loops before its first record; the next record of a new session takes it.
     is_new: bool,
     /// The size of the saved lines and of all records after them.
     bytes: u64,
@@ -48,7 +47,7 @@ impl SqliteWriter {
         let empty = Session::new(id.into(), "".into(), agent_core::Timestamp::default());
         let mut writer = Self {
             store: store.clone(),
-            session: Arc::new(Writing::new(SessionId::from(id))),
+            session: Arc::new(Writing::new(SessionId::from(id), None)),
             id: SessionId::from(id),
             is_new: found.is_none(),
             bytes: 0,
@@ -120,10 +119,6 @@ impl BlockingSessionWriter for SqliteWriter {
         self.put(session)?;
         self.summary = LiveSummary::of(session);
         Ok(())
-    }
-
-    fn completed_records(&self) -> Option<Arc<AtomicU64>> {
-        Some(Arc::clone(&self.session.completed))
     }
 
     fn reader(&self) -> Option<SessionReader> {

@@ -7,6 +7,7 @@
 //! | `long json\|sqlite TURNS BYTES` | the memory of one run with compaction, every 50 turns |
 //! | `size TURNS BYTES` | the bytes of the file of a session of such turns, and of its messages as compact JSON |
 //! | `many AGENTS AT_ONCE TURNS` | agents one after the other and at once over one recorder, while a session of so many turns is saved |
+//! | `rate json\|sqlite AGENTS ROUNDS` | the records a second of so many agents at once, not flushed |
 //! | `prompts json\|sqlite PROMPTS` | the time of a prompt in one session, at its beginning and at its end |
 //! | `large json\|sqlite FOLDER TURNS BYTES` | a stored session of so many turns with results of so many bytes |
 //! | `load json\|sqlite FOLDER` | loads that session: the time, the size of its file, and the peak of the memory |
@@ -67,6 +68,7 @@ fn main() -> Result<(), BoxError> {
             at_once: at_once.parse()?,
             turns: turns.parse()?,
         }),
+        ["rate", kind, agents, rounds] => many::rate(kind, agents.parse()?, rounds.parse()?),
         ["prompts", kind, count] => runtime.block_on(many::prompts(kind, count.parse()?)),
         ["large", kind, folder, turns, bytes] => {
             runtime.block_on(large(kind, folder.as_ref(), turns.parse()?, bytes.parse()?))

@@ -49,7 +49,7 @@ fn check(change: &str, expect: &str, kept: Option<(usize, usize)>) {
     let count = |table: &str| -> i64 {
         connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get(0)).unwrap()
     };
-    let rows = (count("loops"), count("messages"), count("records"));
+    let rows = (count("lines"), count("ids"), count("records"));
     let store = SqliteStore::open(database(copy.path())).unwrap().with_max_session_bytes(1 << 20);
     let error = store.load_session("s-1").unwrap_err();
     let text = error.to_string();
@@ -58,7 +58,7 @@ fn check(change: &str, expect: &str, kept: Option<(usize, usize)>) {
     let session = agent_session::Session::new("s-1".into(), "a".into(), agent_core::Timestamp(1));
     assert!(store.save_session(&session).is_err());
     assert!(store.write_session("s-1").is_err());
-    assert_eq!(rows, (count("loops"), count("messages"), count("records")));
+    assert_eq!(rows, (count("lines"), count("ids"), count("records")));
     match (store.salvage_session("s-1"), kept) {
         (Ok(salvaged), Some((loops, losses))) => {
             assert_eq!(
@@ -78,40 +78,73 @@ fn check(change: &str, expect: &str, kept: Option<(usize, usize)>) {
 /// B-178, REQ-216.
 #[test]
 fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
-    check("UPDATE loops SET body = '{' WHERE position = 0", "session s-1, loops[0]: ", Some((2, 1)));
-    check("UPDATE loops SET body = '[]' WHERE position = 1", "loops[1]: ", Some((2, 1)));
+    check("UPDATE lines SET line = x'7b' WHERE n = 1", "session s-1, line 1: ", Some((3, 1)));
+    check("UPDATE lines SET line = x'07' WHERE n = 3", "session s-1, line 3: ", Some((3, 1)));
     check(
-        "UPDATE loops SET body = replace(body, '\"started_at\"', '\"began\"') WHERE position = 1",
-        "loops[1].(fields): missing field `started_at`",
-        Some((2, 1)),
+        "UPDATE lines SET line = (SELECT line FROM lines WHERE n = 2) WHERE n = 3",
+        "line 3: ",
+        Some((3, 1)),
     );
-    check("UPDATE messages SET body = 'x' WHERE message = 2", "loops[0].messages[1]", Some((2, 1)));
-    check("DELETE FROM messages WHERE message = 5", "names message", Some((3, 1)));
+    check("DELETE FROM lines WHERE n = 2", "it is record 3, and record 2 is missing", Some((3, 1)));
+    check("DELETE FROM lines WHERE n = (SELECT max(n) FROM lines)", "it ends after", Some((3, 1)));
+    check("DELETE FROM lines", "it ends before its first record", Some((1, 8)));
     check(
         "UPDATE records SET line = '{' WHERE number = (SELECT max(number) FROM records)",
         "record ",
         Some((3, 1)),
     );
-    check("DELETE FROM records WHERE number = (SELECT min(number) FROM records)", "is missing", Some((2, 1)));
-    check("UPDATE loops SET id = 'other' WHERE position = 0", "its row is that of \"other\"", Some((3, 0)));
-    check("UPDATE sessions SET head = '{}'", "there is no version; this is no session", None);
-    check("UPDATE sessions SET head = 'x'", "session s-1, head", None);
+    check("DELETE FROM records WHERE number = (SELECT min(number) FROM records)", "is missing", Some((3, 2)));
     check(
-        "UPDATE sessions SET head = replace(head, '\"s-1\"', '\"s-2\"')",
-        "the row holds session \"s-2\"",
-        None,
+        "DELETE FROM records WHERE number = (SELECT max(number) FROM records)",
+        "was acknowledged",
+        Some((3, 1)),
     );
+    check("DELETE FROM records", "was acknowledged", Some((2, 2)));
+    check("UPDATE sessions SET sealed = x'00'", "session s-1, its summary: ", Some((3, 1)));
+    check("UPDATE sessions SET sealed = NULL", "session s-1, head", None);
     check(
-        "UPDATE sessions SET head = replace(head, '\"version\":1', '\"version\":2')",
-        "has version 2",
-        None,
+        "UPDATE sessions SET sealed = cast(replace(sealed, '\"lines\":', '\"lines\":1') AS BLOB)",
+        "its summary: its checksum",
+        Some((3, 1)),
     );
-    check("UPDATE loops SET body = body || printf('%.*c', 2000000, ' ')", "larger than 1048576 bytes", None);
-    check(
-        "UPDATE loops SET body = printf('%.*c', 100000, '[') WHERE position = 0",
-        "recursion limit",
-        Some((2, 1)),
-    );
+    check("UPDATE sessions SET id = 's-2'", "the row holds session \"s-2\"", None);
+    check("DELETE FROM sessions", "row 1 is missing", Some((3, 1)));
+    check("UPDATE lines SET line = zeroblob(2000000) WHERE n = 1", "larger than 1048576 bytes", None);
+}
+
+/// One way to a session is enough; without both, there is no such session.
+#[test]
+fn a_session_is_found_by_its_index_and_by_the_list_of_ids() {
+    let changed = |change: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        let store = recorded(dir.path());
+        let whole = store.load_session("s-1").unwrap();
+        Connection::open(database(dir.path())).unwrap().execute_batch(change).unwrap();
+        let loaded = store.load_session("s-1");
+        (loaded.map(|loaded| assert_eq!(loaded, whole)), dir)
+    };
+    changed("DELETE FROM ids").0.unwrap();
+    changed("UPDATE ids SET session = 77").0.unwrap();
+    let error = changed("UPDATE ids SET session = 77, id = 's-2'; UPDATE sessions SET id = 's-3'").0;
+    assert!(matches!(error, Err(SessionError::NotFound { .. })), "{error:?}");
+}
+
+/// A flipped title is no other title.
+#[test]
+fn a_damaged_summary_is_reported_beside_the_list() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = recorded(dir.path());
+    store
+        .save_session(&agent_session::Session::new("s-2".into(), "a".into(), agent_core::Timestamp(1)))
+        .unwrap();
+    let connection = Connection::open(database(dir.path())).unwrap();
+    let change =
+        "UPDATE sessions SET sealed = cast(replace(sealed, 'prompt 0', 'prompt 1') AS BLOB) WHERE id = 's-1'";
+    connection.execute_batch(change).unwrap();
+    let found = store.find_sessions(&agent_session::SessionQuery::new()).unwrap();
+    assert_eq!(found.sessions.iter().map(|s| s.summary.session_id.as_str()).collect::<Vec<_>>(), ["s-2"]);
+    let [(id, SessionError::Corrupt { place, .. })] = &found.unreadable[..] else { panic!("{found:?}") };
+    assert_eq!((id.as_str(), place.as_str()), ("s-1", "session s-1, its summary"));
 }
 
 #[track_caller]

@@ -1,6 +1,7 @@
 //! Files that are cut, foreign or hostile.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod harm;
 mod scene;
 
 use std::path::Path;
@@ -10,6 +11,7 @@ use agent_session::{
     BlockingSessionStore, JsonStore, LoadedSession, SessionError, SessionQuery, SessionRecorder,
     SessionSummary,
 };
+use harm::{is_noticed, step};
 use scene::{Act, Play, agent, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
@@ -115,25 +117,6 @@ fn writing_goes_on_after_a_torn_line() {
     assert!(!dir.path().join("s-1.journal.jsonl").exists());
 }
 
-/// What a load of a damaged session may be: a typed error, or the session as it was.
-#[track_caller]
-fn is_noticed(store: &JsonStore, whole: &LoadedSession, what: &dyn Fn() -> String) -> bool {
-    match store.load_session("s-1") {
-        Ok(loaded) => {
-            assert!(loaded.clone().into_session() == whole.clone().into_session(), "{} changed it", what());
-            false
-        }
-        Err(SessionError::Corrupt { .. } | SessionError::UnsupportedVersion { .. }) => true,
-        Err(other) => panic!("{}: {other}", what()),
-    }
-}
-
-/// The distance between the places that are damaged: 1 by hand, 7 in other runs.
-#[expect(clippy::disallowed_methods, reason = "an option of the test command")]
-fn step() -> usize {
-    std::env::var("LOOPTREE_DAMAGE_STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(7)
-}
-
 /// The line with the summary for lists, without its line feed. Nothing else is read from it.
 fn summary_line(name: &str, bytes: &[u8]) -> std::ops::Range<usize> {
     let mut ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
@@ -169,11 +152,11 @@ fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
         let (mut noticed, mut all) = (0, 0);
         let summary = summary_line(name, &bytes);
         let listed = list(&store);
-        for bit in (0..bytes.len() * 8).step_by(step()) {
+        for bit in (0..bytes.len() * 8).step_by(step(7)) {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
             std::fs::write(&path, flipped).unwrap();
-            let is_noticed = is_noticed(&store, &whole, &|| format!("{name}, bit {bit}"));
+            let is_noticed = is_noticed(Ok(&store), &whole, &|| format!("{name}, bit {bit}"));
             if !summary.contains(&(bit / 8)) {
                 noticed += usize::from(is_noticed);
                 all += 1;
@@ -184,9 +167,12 @@ fn every_flipped_bit_and_every_truncation_of_a_session_is_noticed() {
             }
         }
         assert!(noticed * 100 > all * 98, "{noticed} of {all} in {name}");
-        for length in (0..bytes.len()).step_by(step()) {
+        for length in (0..bytes.len()).step_by(step(7)) {
             std::fs::write(&path, &bytes[..length]).unwrap();
-            assert!(is_noticed(&store, &whole, &|| format!("{name}, length {length}")), "{name} {length}");
+            assert!(
+                is_noticed(Ok(&store), &whole, &|| format!("{name}, length {length}")),
+                "{name} {length}"
+            );
         }
         println!("{name}: {noticed} of {all} flipped bits are errors, the others change nothing");
     }

@@ -277,3 +277,52 @@ fn make_samples() {
         }
     });
 }
+
+/// The database of version 1 has a session of each sample, and one that is only in records.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_database_of_version_1_loads_and_each_session_takes_the_new_form_when_it_is_saved() {
+    use agent_session::{BlockingSessionStore as _, SessionQuery, SessionSummary, SqliteStore};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("sessions.db");
+    std::fs::copy(folder("tests/samples/v1-sessions.db"), &path).unwrap();
+    let count = |table: &str, id: &str| -> i64 {
+        let sql =
+            format!("SELECT count(*) FROM {table} JOIN sessions USING (session) WHERE sessions.id = ?1");
+        rusqlite::Connection::open(&path).unwrap().query_row(&sql, [id], |row| row.get(0)).unwrap()
+    };
+    let store = SqliteStore::open(&path).unwrap();
+    let searched = |store: &SqliteStore| -> Vec<_> {
+        let query = SessionQuery::new().with_text("quoted word");
+        let found = store.find_sessions(&query).unwrap();
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+        found.sessions
+    };
+    let hits = searched(&store);
+    for (id, loops, events) in
+        [("v1-whole", 5, 103), ("v1-waiting", 1, 12), ("v1-journal", 5, 103), ("v1-records", 2, 24)]
+    {
+        let loaded = store.load_session(id).unwrap();
+        let sum = loaded.loops.iter().map(|r| r.events.len()).sum::<usize>();
+        assert_eq!((loaded.loops.len(), sum), (loops, events), "{id}");
+        loaded.history().unwrap();
+        loaded.open_run().unwrap();
+        assert!(count("loops", id) > 0 && count("lines", id) == 0, "{id}");
+
+        store.save_session(&loaded).unwrap();
+        let again = SqliteStore::open(&path).unwrap();
+        assert_eq!(*again.load_session(id).unwrap(), *loaded, "{id}");
+        assert!(count("loops", id) == 0 && count("records", id) == 0 && count("lines", id) > loops as i64);
+        let found = again.find_sessions(&SessionQuery::new()).unwrap();
+        let listed = found.sessions.iter().find(|s| s.summary.session_id.as_str() == id).unwrap();
+        assert_eq!(listed.summary, SessionSummary::of(&loaded), "{id}");
+    }
+    let mut again = searched(&store);
+    again.sort_by(|a, b| a.summary.session_id.cmp(&b.summary.session_id));
+    let mut hits = hits;
+    hits.sort_by(|a, b| a.summary.session_id.cmp(&b.summary.session_id));
+    assert_eq!(again.len(), hits.len());
+    for (now, before) in again.iter().zip(&hits) {
+        assert_eq!(now.hits, before.hits);
+    }
+}

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use agent_core::testing::ScriptedTool;
 use agent_core::{BasicAgent, RunEnd};
-use agent_session::{BoxError, Flushing, JsonStore, LoopStatus, SessionRecorder};
+use agent_session::{BoxError, Flushing, JsonStore, LoopStatus, Session, SessionRecorder};
 use serde_json::json;
 
 use super::{agent, open, text};
@@ -141,6 +141,53 @@ async fn measure(load: Load) -> Result<(), BoxError> {
         })
     );
     Ok(())
+}
+
+/// Records so many agents at once over one recorder, and prints the records a second.
+pub(crate) fn rate(kind: &str, agents: usize, rounds: usize) -> Result<(), BoxError> {
+    let dir = tempfile::tempdir()?;
+    let store = open(kind, dir.path())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let recorder = SessionRecorder::with_store(Arc::clone(&store)).with_flushing(Flushing::Never);
+        let before = super::cpu()?;
+        let began = Instant::now();
+        let mut running = tokio::task::JoinSet::new();
+        for n in 0..agents {
+            let mut agent = agent(rounds, 2).with_session_id(format!("once-{n}"));
+            recorder.record(&mut agent);
+            running.spawn(async move { run(&agent).await.map(|()| agent) });
+        }
+        // Kept, so that no session is saved meanwhile.
+        let mut ended = Vec::new();
+        while let Some(agent) = running.join_next().await {
+            ended.push(agent??);
+        }
+        let seconds = began.elapsed().as_secs_f64();
+        let used = super::cpu()?;
+        let mut records = 0;
+        for session in recorder.sessions() {
+            records += number_of_records(&session)?;
+        }
+        println!(
+            "{}",
+            json!({
+                "records": records,
+                "seconds": seconds,
+                "records_a_second": records as f64 / seconds,
+                "user_us": (used.0 - before.0) / records as f64,
+                "system_us": (used.1 - before.1) / records as f64,
+            })
+        );
+        // What a save costs is no part of this.
+        std::mem::forget((recorder, ended));
+        Ok(())
+    })
+}
+
+fn number_of_records(session: &Session) -> Result<u64, BoxError> {
+    let value = serde_json::to_value(session)?;
+    Ok(value.get("journal_records").and_then(serde_json::Value::as_u64).unwrap_or_default())
 }
 
 /// Saves all sessions again and again, and returns how often.

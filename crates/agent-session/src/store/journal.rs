@@ -17,7 +17,7 @@ pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(in crate::store) use head::JournalHead;
 pub(crate) use line::{Line, LineWriter};
 #[cfg(feature = "sqlite")]
-pub(crate) use replay::{Lines, form_of};
+pub(crate) use replay::{FORM, Lines, form_of};
 pub(crate) use replay::{Replayed, Saved, begin, replay};
 pub(in crate::store) use summary_line::{SUMMARY, SummaryLine};
 

@@ -13,7 +13,7 @@
 
 mod entries;
 mod find;
-mod form2;
+pub(super) mod form2;
 mod header;
 mod journal_file;
 mod listing;

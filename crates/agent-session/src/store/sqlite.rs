@@ -2,16 +2,22 @@
 //!
 //! | table | content |
 //! |---|---|
-//! | `sessions` | one row for each session: its own fields as JSON, and the columns of lists and searches |
-//! | `loops` | one row for each loop: its JSON without its messages; the JSON is absent while the loop is only in records |
-//! | `messages` | one row for each message |
+//! | `sessions` | one row for each session: its sealed summary, and the columns for filters and the order of lists |
+//! | `ids` | the row of each session by its id, as a second way to find it |
+//! | `lines` | the saved session: the lines of [`JsonStore`](super::JsonStore)'s file, one row each |
 //! | `records` | the records since the last save, one row for each input of a run; deleted by a save |
 //! | `models` | the models that a session's loops used |
-//! | `texts` | the words of the messages, for search (FTS5) |
+//! | `said`, `said_words` | the session of each message, and its words for search (FTS5) |
+//! | `transactions` | the number of the last transaction |
+//! | `loops`, `messages`, `places`, `texts` | the sessions of version 1, until they are saved again |
 //!
-//! The database is in WAL mode: readers do not wait for writers. A record is a transaction. It survives the end of the
-//! process and, if the run asks for it, a crash of the machine. The writer of a session holds a lock of the operating
-//! system on a file in `{database}.locks`, as with [`JsonStore`](super::JsonStore).
+//! Lines, records and summaries have checksums and numbers, so that damage is an error and never a shorter session. The file
+//! `{database}.mark` has the number of the last acknowledged transaction: a database that lacks it, because its write-ahead
+//! log was damaged or removed, is an error when it is opened.
+//!
+//! The database is in WAL mode: readers do not wait for writers. The records of all sessions that wait at the same time are
+//! one transaction. A record survives the end of the process and, if the run asks for it, a crash of the machine. The writer
+//! of a session holds a lock of the operating system on a file in `{database}.locks`, as with `JsonStore`.
 //!
 //! ```
 //! use agent_core::Timestamp;
@@ -23,20 +29,35 @@
 //! # Ok::<(), agent_session::BoxError>(())
 //! ```
 
+mod commit;
+mod failure;
 mod find;
+mod form1;
+mod lookup;
+mod mark;
 mod read;
 mod rows;
+mod salvage;
 mod schema;
+mod sealed;
+mod shared;
 mod write;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use agent_core::SessionId;
-use rusqlite::{Connection, ErrorCode, Transaction, TransactionBehavior};
+use agent_core::journal::Durability;
 
+use self::failure::Failure;
+use self::mark::Mark;
+use self::rows::{Encoded, Words};
+use self::schema::Content;
+use self::shared::Shared;
 use super::write_lock::{self, WriteLock};
-use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
+use super::{
+    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, Salvaged, SessionQuery, files, id,
+};
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
@@ -51,37 +72,60 @@ pub struct SqliteStore {
     max_session_bytes: u64,
 }
 
-#[derive(Debug)]
-struct Shared {
-    path: PathBuf,
-    locks: PathBuf,
-    /// The connection for writes. SQLite allows one writer at a time.
-    writer: Mutex<Connection>,
-    reader: Mutex<Connection>,
-}
-
 impl SqliteStore {
     /// Opens a store in a database file. Creates the file if it does not exist, and updates the tables of an earlier
     /// version.
     ///
     /// # Errors
-    /// When the file cannot be created, is not a database of sessions, is damaged, or has a later version.
+    /// When the file cannot be created, is not a database of sessions, is damaged, or has a later version. A database that
+    /// lacks acknowledged transactions is [`SessionError::Corrupt`]; [`open_with_losses`](Self::open_with_losses) opens it.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, SessionError> {
         let path: PathBuf = path.into();
-        let mut name = path.file_name().unwrap_or_default().to_os_string();
-        name.push(".locks");
-        let locks = path.with_file_name(name);
-        if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
-            files::create_private(folder)?;
+        let required = mark::required(&path)?;
+        let shared = open(&path, if required > 0 { Content::Tables } else { Content::Any })?;
+        let found = shared.last_transaction()?;
+        if found < required {
+            let text = format!(
+                "transactions {} to {required} were acknowledged and are missing; {}",
+                found + 1,
+                schema::ADVICE
+            );
+            return Err(SessionError::corrupt(&path, "its transactions", text));
         }
-        files::create_private(&locks)?;
-        let writer = schema::open(&path)?;
-        let reader = schema::connect(&path)?;
-        let shared = Shared { path, locks, writer: Mutex::new(writer), reader: Mutex::new(reader) };
+        shared.mark.note(found, Durability::Buffered)?;
         Ok(Self { shared: Arc::new(shared), max_session_bytes: MAX_SESSION_BYTES })
     }
 
-    /// Sets the maximum size in bytes of a session that is read; the default is [`MAX_SESSION_BYTES`].
+    /// Opens a database that lacks acknowledged transactions, and returns what was lost. The losses are accepted: a later
+    /// [`open`](Self::open) does not report them again.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), except for the missing transactions.
+    pub fn open_with_losses(path: impl Into<PathBuf>) -> Result<(Self, Vec<Loss>), SessionError> {
+        let path: PathBuf = path.into();
+        let place = path.display().to_string();
+        let (required, mut losses) = match mark::required(&path) {
+            Ok(required) => (required, Vec::new()),
+            Err(SessionError::Corrupt { .. }) => {
+                let reason = "the file with the number of its last transaction is damaged";
+                (0, vec![Loss::new(place.clone(), reason)])
+            }
+            Err(other) => return Err(other),
+        };
+        let shared = open(&path, Content::Any)?;
+        let found = shared.last_transaction()?;
+        if found < required {
+            let reason =
+                format!("transactions {} to {required} were acknowledged and are missing", found + 1);
+            losses.push(Loss::new(place, reason));
+        }
+        shared.mark.reset(found)?;
+        Ok((Self { shared: Arc::new(shared), max_session_bytes: MAX_SESSION_BYTES }, losses))
+    }
+
+    /// Sets the maximum size in bytes of a session that is read; the default is [`MAX_SESSION_BYTES`]. A writer refuses
+    /// records with which the session would be larger, and new loops when less than an eighth is left
+    /// ([`SessionError::Full`]), so that every session that was written can be read.
     #[must_use]
     pub fn with_max_session_bytes(mut self, bytes: u64) -> Self {
         self.max_session_bytes = bytes;
@@ -114,86 +158,22 @@ impl SqliteStore {
     fn not_found(&self, id: &str) -> SessionError {
         SessionError::NotFound { id: id.to_owned(), store: self.shared.path.display().to_string() }
     }
-}
 
-impl Shared {
-    /// Runs `work` in a read transaction.
-    fn read<T>(
-        &self,
-        action: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<T, SessionError> {
-        let mut connection = held(&self.reader);
-        connection
-            .transaction()
-            .map_err(Failure::from)
-            .and_then(|transaction| work(&transaction))
-            .map_err(|f| f.named(&self.path, action))
-    }
-
-    /// Runs `work` in a write transaction, which is rolled back on an error.
-    fn write<T>(
-        &self,
-        action: &'static str,
-        work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
-    ) -> Result<T, SessionError> {
-        let mut connection = held(&self.writer);
-        write(&mut connection, work).map_err(|f| f.named(&self.path, action))
+    fn full(&self) -> SessionError {
+        SessionError::Full { path: self.shared.path.clone(), limit: self.max_session_bytes }
     }
 }
 
-fn held(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn write<T>(
-    connection: &mut Connection,
-    work: impl FnOnce(&Transaction<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let done = work(&transaction)?;
-    transaction.commit()?;
-    Ok(done)
-}
-
-/// The cause of a failure, before the path of the database is added.
-enum Failure {
-    Sqlite(rusqlite::Error),
-    Session(SessionError),
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
+fn open(path: &Path, content: Content) -> Result<Shared, SessionError> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".locks");
+    let locks = path.with_file_name(name);
+    if let Some(folder) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+        files::create_private(folder)?;
     }
-}
-
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Self {
-        Self::Session(error)
-    }
-}
-
-impl Failure {
-    fn encode(source: serde_json::Error) -> Self {
-        Self::Session(SessionError::Encode { what: "the session", source })
-    }
-
-    fn named(self, path: &Path, action: &'static str) -> SessionError {
-        let error = match self {
-            Self::Session(error) => return error,
-            Self::Sqlite(error) => error,
-        };
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                SessionError::Locked { lock: path.display().to_string() }
-            }
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                SessionError::corrupt(path, "the database", error)
-            }
-            _ => SessionError::Database { path: path.to_owned(), action, source: error.into() },
-        }
-    }
+    files::create_private(&locks)?;
+    let writer = schema::open(path, content)?;
+    Ok(Shared::new(path.to_owned(), locks, Mark::open(path)?, writer))
 }
 
 impl BlockingSessionStore for SqliteStore {
@@ -209,7 +189,11 @@ impl BlockingSessionStore for SqliteStore {
             Err(SessionError::NotFound { .. }) => session.clone(),
             Err(other) => return Err(other),
         };
-        self.shared.write("written", |t| rows::put_session(t, &merged, rows::Messages::Replaced))
+        let encoded = Encoded::new(&merged, Words::Replaced)?;
+        if encoded.bytes > self.max_session_bytes {
+            return Err(self.full());
+        }
+        self.shared.write(Durability::Buffered, |t| encoded.put(t)).map(drop)
     }
 
     fn load_session(&self, id: &str) -> Result<LoadedSession, SessionError> {
@@ -222,9 +206,8 @@ impl BlockingSessionStore for SqliteStore {
 
     fn delete_session(&self, id: &str) -> Result<(), SessionError> {
         let _lock = self.lock(id)?;
-        let gone =
-            self.shared.write("changed", |t| Ok(t.execute("DELETE FROM sessions WHERE id = ?1", [id])?))?;
-        if gone == 0 { Err(self.not_found(id)) } else { Ok(()) }
+        let is_found = self.shared.write(Durability::Buffered, |t| rows::delete(t, id))?;
+        if is_found { Ok(()) } else { Err(self.not_found(id)) }
     }
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {

@@ -23,7 +23,7 @@ use crate::model::stored::{Counts, Gaps, ReadContent};
 use crate::model::{LoopBase, LoopRecord, Session};
 
 /// The form of journals that is written.
-pub(super) const FORM: u32 = 2;
+pub(crate) const FORM: u32 = 2;
 
 /// The session of a file, which a journal continues.
 pub(crate) struct Saved {
@@ -103,8 +103,7 @@ pub(crate) fn replay(
         }
     }
     let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
-    let mut taken = Lines::new(recording, head.form, bytes);
-    taken.gaps = gaps;
+    let mut taken = Lines::new(recording, head.form, bytes).with_gaps(gaps);
     let mut at = 1;
     let mut required = 0;
     if head.form == FORM {
@@ -240,6 +239,12 @@ impl Lines {
             gaps: Gaps::Refused,
             budget: budget_for(bytes),
         }
+    }
+
+    /// Sets what is done about lines that are missing; by default they are an error.
+    pub(crate) fn with_gaps(mut self, gaps: Gaps) -> Self {
+        self.gaps = gaps;
+        self
     }
 
     /// Applies a line.

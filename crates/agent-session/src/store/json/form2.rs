@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A line has the session without its loops and a summary for lists, or a loop without its content, or content of a loop:
-//! mostly one turn.
+//! mostly one turn. A database has the same lines as rows.
 
 mod head;
 mod read;
@@ -17,9 +17,15 @@ mod search;
 mod write;
 
 pub(super) use head::{FileHead, read_head};
+#[cfg(feature = "sqlite")]
+pub(in crate::store) use read::LineReader;
 pub(super) use read::read;
 pub(super) use search::Search;
+#[cfg(feature = "sqlite")]
+pub(in crate::store) use search::search_line;
 pub(super) use write::write;
+#[cfg(feature = "sqlite")]
+pub(in crate::store) use write::write_lines;
 
 /// The number of this form, which the first line contains.
 pub(super) const FORM: u32 = 2;

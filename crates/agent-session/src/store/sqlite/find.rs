@@ -1,20 +1,17 @@
 //! Searches sessions in the database.
 
-use std::collections::BTreeSet;
-
-use agent_core::{AgentMessage, LoopId, SessionId, Timestamp};
+use agent_core::SessionId;
 use rusqlite::types::Value as Bound;
-use rusqlite::{Row, Transaction, params_from_iter};
-use serde_json::Value;
+use rusqlite::{Transaction, params_from_iter};
 
+use super::super::json::form2::search_line;
 use super::super::query::{FoundSession, FoundSessions, HITS, Order, SessionQuery, SortBy, TextHit};
-use super::super::summary::SessionSummary;
-use super::super::{words, write_lock};
+use super::super::write_lock;
 use super::rows::{number, status_name};
-use super::{Failure, SqliteStore};
+use super::sealed::Sealed;
+use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
-use crate::model::texts::{NoReferences, unpack};
 
 /// The condition after `WHERE`, and the values of its parameters.
 struct Conditions {
@@ -54,9 +51,8 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
             Order::Descending => "DESC",
         };
         let sql = format!(
-            "SELECT session, id, agent, created_at, last_active_at, parent, title, status, loops, messages, input, output,
-                 reasoning, cache_read, cache_write, tokens, cost
-             FROM sessions s WHERE {filter} ORDER BY {column} {direction}, id ASC LIMIT ? OFFSET ?"
+            "SELECT session, id, sealed FROM sessions s WHERE {filter} ORDER BY {column} {direction}, id ASC
+             LIMIT ? OFFSET ?"
         );
         let mut bound = conditions.bound;
         bound.push(number(query.limit() as u64).into());
@@ -64,16 +60,41 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
         let mut statement = t.prepare_cached(&sql)?;
         let mut rows = statement.query(params_from_iter(&bound))?;
         while let Some(row) = rows.next()? {
-            let key: i64 = row.get(0)?;
-            let mut summary = summary(t, row)?;
-            if summary.status == Some(LoopStatus::Running) && !is_written(store, summary.session_id.as_str()) {
-                summary.status = Some(LoopStatus::Interrupted);
+            let (row, id, sealed): (i64, String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            match look(store, t, (row, &id), sealed.as_deref(), &asked) {
+                Ok(session) => found.sessions.push(session),
+                Err(failure) if failure.is_damage() => {
+                    found.unreadable.push((SessionId::from(id), failure.named(store.path(), "read")));
+                }
+                Err(failure) => return Err(failure),
             }
-            let hits = if asked.is_empty() { Vec::new() } else { hits(t, key, &asked)? };
-            found.sessions.push(FoundSession { summary, hits });
         }
         Ok(found)
     })
+}
+
+/// Returns a session of the result.
+fn look(
+    store: &SqliteStore,
+    t: &Transaction<'_>,
+    (row, id): (i64, &str),
+    sealed: Option<&[u8]>,
+    asked: &[String],
+) -> Result<FoundSession, Failure> {
+    let (mut summary, hits) = match sealed {
+        Some(line) => {
+            let sealed = Sealed::read(line, id).map_err(|e| Failure::damaged(id, "its summary", e))?;
+            (sealed.summary, hits(t, (row, id), asked)?)
+        }
+        None => {
+            let hits = if asked.is_empty() { Vec::new() } else { form1::hits(t, row, asked)? };
+            (form1::summary(t, row)?, hits)
+        }
+    };
+    if summary.status == Some(LoopStatus::Running) && !is_written(store, id) {
+        summary.status = Some(LoopStatus::Interrupted);
+    }
+    Ok(FoundSession { summary, hits })
 }
 
 fn is_written(store: &SqliteStore, id: &str) -> bool {
@@ -128,7 +149,8 @@ fn conditions(
     if !asked.is_empty() {
         // Searched once, for both the count and the page.
         let mut statement = t.prepare_cached(
-            "SELECT DISTINCT p.session FROM texts JOIN places p ON p.message = texts.rowid WHERE texts MATCH ?",
+            "SELECT p.session FROM texts JOIN places p ON p.message = texts.rowid WHERE texts MATCH ?1
+             UNION SELECT s.session FROM said_words JOIN said s ON s.message = said_words.rowid WHERE said_words MATCH ?1",
         )?;
         let found = statement.query_map([expression(asked)], |row| row.get(0))?;
         let found: Vec<i64> = found.collect::<Result<_, _>>()?;
@@ -152,59 +174,28 @@ fn expression(asked: &[String]) -> String {
     text
 }
 
-fn summary(t: &Transaction<'_>, row: &Row<'_>) -> Result<SessionSummary, Failure> {
-    let natural = |at: usize| -> Result<u64, rusqlite::Error> {
-        Ok(u64::try_from(row.get::<_, i64>(at)?).unwrap_or_default())
-    };
-    let mut usage = agent_core::Usage::new(natural(10)?, natural(11)?, natural(13)?, natural(14)?);
-    usage.reasoning = natural(12)?;
-    usage.total_tokens = natural(15)?;
-    let status: Option<String> = row.get(7)?;
-    let mut models = t.prepare_cached("SELECT model FROM models WHERE session = ?1")?;
-    let models = models.query_map([row.get::<_, i64>(0)?], |row| row.get(0))?;
-    Ok(SessionSummary {
-        session_id: SessionId::from(row.get::<_, String>(1)?),
-        agent_id: row.get::<_, String>(2)?.into(),
-        created_at: Timestamp(natural(3)?),
-        last_active_at: Timestamp(natural(4)?),
-        parent_session_id: row.get::<_, Option<String>>(5)?.map(SessionId::from),
-        title: row.get(6)?,
-        status: status.and_then(|s| serde_json::from_value(Value::String(s)).ok()),
-        loops: natural(8)?,
-        messages: natural(9)?,
-        models: models.collect::<Result<BTreeSet<String>, _>>()?,
-        usage,
-        cost_micros: natural(16)?,
-    })
-}
-
-/// Returns the first places of the words in a session.
-fn hits(t: &Transaction<'_>, session: i64, asked: &[String]) -> Result<Vec<TextHit>, Failure> {
-    // Reading the messages of one session in order is cheaper than querying the index for each session.
-    let mut statement = t.prepare_cached(
-        "SELECT l.id, m.place, m.body FROM messages m JOIN loops l ON l.loop = m.loop
-         WHERE m.session = ?1 AND m.list = 0 ORDER BY l.position, m.place",
-    )?;
-    let mut rows = statement.query([session])?;
+/// Returns the first places of the words in the lines and records of a session.
+fn hits(t: &Transaction<'_>, (row, id): (i64, &str), asked: &[String]) -> Result<Vec<TextHit>, Failure> {
     let mut hits = Vec::new();
-    while hits.len() < HITS
-        && let Some(row) = rows.next()?
-    {
-        let text = text_of(&row.get::<_, String>(2)?);
-        let Some(at) = words::find(&text, asked) else { continue };
-        let place: i64 = row.get(1)?;
-        hits.push(TextHit {
-            loop_id: LoopId::from(row.get::<_, String>(0)?),
-            message: usize::try_from(place).unwrap_or_default(),
-            snippet: words::snippet(&text, at),
-        });
+    if asked.is_empty() {
+        return Ok(hits);
     }
+    for (name, sql) in [
+        ("line", "SELECT n, line FROM lines WHERE session = ?1 ORDER BY n"),
+        ("record", "SELECT number, line FROM records WHERE session = ?1 ORDER BY number"),
+    ] {
+        // Reading the lines of one session in order is cheaper than querying the index for each session.
+        let mut statement = t.prepare_cached(sql)?;
+        let mut rows = statement.query([row])?;
+        while hits.len() < HITS
+            && let Some(row) = rows.next()?
+        {
+            let n: i64 = row.get(0)?;
+            let line = row.get_ref(1)?.as_bytes().map_err(|e| e.to_string());
+            let found = line.and_then(|line| search_line(line, asked));
+            hits.extend(found.map_err(|e| Failure::damaged(id, &format!("{name} {n}"), e))?);
+        }
+    }
+    hits.truncate(HITS);
     Ok(hits)
-}
-
-/// Returns the text of a message; empty if its row cannot be read, which is an error when the session is loaded.
-fn text_of(body: &str) -> String {
-    let value = serde_json::from_str(body).ok().and_then(|v| unpack(v, &mut NoReferences).ok());
-    let message = value.and_then(|v| serde_json::from_value::<AgentMessage>(v).ok());
-    message.map(|m| m.text()).unwrap_or_default()
 }

@@ -1,163 +1,157 @@
 //! Writes sessions to rows.
 
-use agent_core::MessageRef;
-use rusqlite::{OptionalExtension, Transaction, params};
+use agent_core::{MessageRef, SessionId};
+use rusqlite::{Transaction, params};
 use serde_json::Value;
 
+use super::super::json::form2::write_lines;
 use super::super::summary::SessionSummary;
 use super::super::words;
 use super::Failure;
-use crate::model::texts::pack;
-use crate::model::{LoopRecord, LoopStatus, Session};
+use super::lookup::row_of;
+use super::sealed::Sealed;
+use crate::error::SessionError;
+use crate::model::{LoopStatus, Session};
 
-/// The treatment of stored messages of a loop that is written.
+/// The treatment of the indexed words of a session that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Messages {
-    /// The stored messages are unchanged, and only new ones are written.
+pub(super) enum Words {
+    /// They are unchanged if there are as many as messages.
     Kept,
-    /// The stored messages can differ. They are compared, and written again from the first difference.
+    /// The messages can differ from those that were indexed.
     Replaced,
 }
 
-/// The list that a message is on.
+/// The row of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
-    Own = 0,
-    Other = 1,
+pub(super) struct Stored {
+    pub(super) row: i64,
+    /// The number of its lines.
+    pub(super) lines: u64,
 }
 
-/// Writes a whole session and deletes its records.
-pub(super) fn put_session(t: &Transaction<'_>, session: &Session, messages: Messages) -> Result<(), Failure> {
-    let head = session.head_value().map_err(Failure::encode)?.to_string();
-    let row = put_row(t, &SessionSummary::of(session), Some(&head))?;
-    for (at, record) in session.loops.iter().enumerate() {
-        put_loop(t, row, at, record, messages)?;
+/// A whole session in the form of rows.
+pub(super) struct Encoded<'a> {
+    session: &'a Session,
+    lines: Vec<Vec<u8>>,
+    /// The size of all lines.
+    pub(super) bytes: u64,
+    summary: SessionSummary,
+    words: Words,
+    /// The words of each message, if they replace others.
+    indexed: Vec<String>,
+}
+
+impl<'a> Encoded<'a> {
+    pub(super) fn new(session: &'a Session, words: Words) -> Result<Self, SessionError> {
+        let (mut lines, mut bytes) = (Vec::new(), 0);
+        write_lines(session, |line| {
+            bytes += line.len() as u64;
+            lines.push(line.to_vec());
+            Ok(())
+        })?;
+        let indexed = match words {
+            Words::Kept => Vec::new(),
+            Words::Replaced => messages(session).map(words_of).collect(),
+        };
+        Ok(Self { session, lines, bytes, summary: SessionSummary::of(session), words, indexed })
     }
-    t.prepare_cached("DELETE FROM records WHERE session = ?1")?.execute([row])?;
-    Ok(())
+
+    /// Writes the session and deletes its records.
+    pub(super) fn put(&self, t: &Transaction<'_>) -> Result<Stored, Failure> {
+        let row = match row_of(t, self.session.session_id.as_str())? {
+            Some(row) => row,
+            None => insert(t, &self.session.session_id)?,
+        };
+        let stored = Stored { row, lines: self.lines.len() as u64 };
+        let mut statement = t.prepare_cached(
+            "INSERT INTO lines (session, n, line) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET line = excluded.line WHERE line IS NOT excluded.line",
+        )?;
+        for (n, line) in self.lines.iter().enumerate() {
+            statement.execute(params![row, number(n as u64), line])?;
+        }
+        t.prepare_cached("DELETE FROM lines WHERE session = ?1 AND n >= ?2")?
+            .execute(params![row, number(stored.lines)])?;
+        t.prepare_cached("DELETE FROM records WHERE session = ?1")?.execute([row])?;
+        // The rows of version 1.
+        t.prepare_cached("DELETE FROM loops WHERE session = ?1")?.execute([row])?;
+        self.put_all_words(t, row)?;
+        put_summary(t, stored, &self.summary, self.session.journal_records)?;
+        Ok(stored)
+    }
+
+    fn put_all_words(&self, t: &Transaction<'_>, row: i64) -> Result<(), Failure> {
+        if self.words == Words::Kept {
+            let known: i64 = t
+                .prepare_cached("SELECT count(*) FROM said WHERE session = ?1")?
+                .query_row([row], |row| row.get(0))?;
+            if usize::try_from(known) == Ok(messages(self.session).count()) {
+                return Ok(());
+            }
+        }
+        t.prepare_cached("DELETE FROM said WHERE session = ?1")?.execute([row])?;
+        match self.words {
+            Words::Kept => messages(self.session).try_for_each(|m| put_words(t, row, &words_of(m))),
+            Words::Replaced => self.indexed.iter().try_for_each(|words| put_words(t, row, words)),
+        }
+    }
 }
 
-/// Writes the row of a session and returns its number. Without a head, the row keeps the one that it has.
-pub(super) fn put_row(t: &Transaction<'_>, s: &SessionSummary, head: Option<&str>) -> Result<i64, Failure> {
-    let row: i64 = t
+/// Returns the messages of a session that are found by their words.
+fn messages(session: &Session) -> impl Iterator<Item = &MessageRef> {
+    session.loops.iter().flat_map(|record| &record.messages)
+}
+
+/// Inserts the row of a new session.
+fn insert(t: &Transaction<'_>, id: &SessionId) -> Result<i64, Failure> {
+    let row = t
         .prepare_cached(
-            "INSERT INTO sessions (id, agent, created_at, last_active_at, parent, title, status, loops, messages, input,
-                 output, reasoning, cache_read, cache_write, tokens, cost, head, changed)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, coalesce(?17, ''),
-                 (SELECT coalesce(max(changed), 0) + 1 FROM sessions))
-             ON CONFLICT (id) DO UPDATE SET agent = ?2, created_at = ?3, last_active_at = ?4, parent = ?5, title = ?6,
-                 status = ?7, loops = ?8, messages = ?9, input = ?10, output = ?11, reasoning = ?12, cache_read = ?13,
-                 cache_write = ?14, tokens = ?15, cost = ?16, head = coalesce(?17, head), changed = excluded.changed
-             RETURNING session",
+            "INSERT INTO sessions (id, agent, created_at, last_active_at, loops, messages, input, output, reasoning,
+                 cache_read, cache_write, tokens, cost, changed, head)
+             VALUES (?1, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, '') RETURNING session",
         )?
-        .query_row(
-            params![
-                s.session_id.as_str(),
-                s.agent_id.as_str(),
-                number(s.created_at.0),
-                number(s.last_active_at.0),
-                s.parent_session_id.as_ref().map(agent_core::SessionId::as_str),
-                s.title,
-                s.status.map(status_name),
-                number(s.loops),
-                number(s.messages),
-                number(s.usage.input),
-                number(s.usage.output),
-                number(s.usage.reasoning),
-                number(s.usage.cache_read),
-                number(s.usage.cache_write),
-                number(s.usage.total_tokens),
-                number(s.cost_micros),
-                head,
-            ],
-            |row| row.get(0),
-        )?;
+        .query_row([id.as_str()], |row| row.get(0))?;
+    t.prepare_cached("INSERT INTO ids (id, session) VALUES (?1, ?2)")?.execute(params![id.as_str(), row])?;
+    Ok(row)
+}
+
+/// Writes the summary of a session and the columns for filters, of which those of version 1 alone are emptied.
+pub(super) fn put_summary(
+    t: &Transaction<'_>,
+    Stored { row, lines }: Stored,
+    s: &SessionSummary,
+    records: u64,
+) -> Result<(), Failure> {
+    t.prepare_cached(
+        "UPDATE sessions SET agent = ?2, created_at = ?3, last_active_at = ?4, parent = ?5, status = ?6, tokens = ?7,
+             cost = ?8, sealed = ?9, title = NULL, head = '', changed = (SELECT coalesce(max(changed), 0) + 1 FROM sessions)
+         WHERE session = ?1",
+    )?
+    .execute(params![
+        row,
+        s.agent_id.as_str(),
+        number(s.created_at.0),
+        number(s.last_active_at.0),
+        s.parent_session_id.as_ref().map(SessionId::as_str),
+        s.status.map(status_name),
+        number(s.usage.total_tokens),
+        number(s.cost_micros),
+        Sealed { lines, records, summary: s }.line()?,
+    ])?;
     let mut statement = t.prepare_cached("INSERT OR IGNORE INTO models (session, model) VALUES (?1, ?2)")?;
     for model in &s.models {
         statement.execute(params![row, model])?;
     }
-    Ok(row)
-}
-
-/// Returns the row of a loop, which is inserted if it does not exist.
-pub(super) fn loop_row(t: &Transaction<'_>, session: i64, position: usize, id: &str) -> Result<i64, Failure> {
-    let found = t
-        .prepare_cached("SELECT loop FROM loops WHERE session = ?1 AND id = ?2")?
-        .query_row(params![session, id], |row| row.get(0))
-        .optional()?;
-    if let Some(row) = found {
-        return Ok(row);
-    }
-    t.prepare_cached("INSERT INTO loops (session, position, id, own, other) VALUES (?1, ?2, ?3, 0, 0)")?
-        .execute(params![session, number(position as u64), id])?;
-    Ok(t.last_insert_rowid())
-}
-
-fn put_loop(
-    t: &Transaction<'_>,
-    session: i64,
-    position: usize,
-    record: &LoopRecord,
-    messages: Messages,
-) -> Result<(), Failure> {
-    let row = loop_row(t, session, position, record.loop_id.as_str())?;
-    let mut value = record.to_value().map_err(Failure::encode)?;
-    let mut take = |key: &str| match value.as_object_mut().and_then(|m| m.shift_remove(key)) {
-        Some(Value::Array(list)) => list,
-        _ => Vec::new(),
-    };
-    let (own, other) = (take("messages"), take("other_messages"));
-    let body = value.to_string();
-    t.prepare_cached(
-        "UPDATE loops SET position = ?2, own = ?3, other = ?4, body = ?5
-         WHERE loop = ?1 AND (position, own, other, body) IS NOT (?2, ?3, ?4, ?5)",
-    )?
-    .execute(params![
-        row,
-        number(position as u64),
-        number(own.len() as u64),
-        number(other.len() as u64),
-        body
-    ])?;
-    for (list, values, texts) in
-        [(List::Own, &own, &record.messages), (List::Other, &other, &record.other_messages)]
-    {
-        let bodies: Vec<String> = values.iter().map(Value::to_string).collect();
-        let known = match messages {
-            Messages::Kept => count(t, row, list)?,
-            Messages::Replaced => keep_same(t, row, list, &bodies)?,
-        };
-        for (place, (body, message)) in bodies.iter().zip(texts).enumerate().skip(known) {
-            put_message(t, (session, row), list, place, body, &words_of(message))?;
-        }
-    }
     Ok(())
 }
 
-/// Returns the number of stored messages of a list.
-fn count(t: &Transaction<'_>, row: i64, list: List) -> Result<usize, Failure> {
-    let count: i64 = t
-        .prepare_cached("SELECT count(*) FROM messages WHERE loop = ?1 AND list = ?2")?
-        .query_row(params![row, list as i64], |row| row.get(0))?;
-    Ok(usize::try_from(count).unwrap_or_default())
-}
-
-/// Retains the messages up to the first different one, drops the rest, and returns the number of retained messages.
-fn keep_same(t: &Transaction<'_>, row: i64, list: List, bodies: &[String]) -> Result<usize, Failure> {
-    let mut statement =
-        t.prepare_cached("SELECT body FROM messages WHERE loop = ?1 AND list = ?2 ORDER BY place")?;
-    let mut stored = statement.query(params![row, list as i64])?;
-    let mut same = 0;
-    while let Some(stored) = stored.next()? {
-        if bodies.get(same).map(String::as_str) != Some(stored.get_ref(0)?.as_str().unwrap_or_default()) {
-            break;
-        }
-        same += 1;
-    }
-    drop(stored);
-    t.prepare_cached("DELETE FROM messages WHERE loop = ?1 AND list = ?2 AND place >= ?3")?
-        .execute(params![row, list as i64, number(same as u64)])?;
-    Ok(same)
+/// Deletes a session, and returns whether there was one.
+pub(super) fn delete(t: &Transaction<'_>, id: &str) -> Result<bool, Failure> {
+    let Some(row) = row_of(t, id)? else { return Ok(false) };
+    t.execute("DELETE FROM ids WHERE id = ?1", [id])?;
+    t.execute("DELETE FROM sessions WHERE session = ?1", [row])?;
+    Ok(true)
 }
 
 /// Returns the words of a message for the full-text index.
@@ -170,33 +164,11 @@ pub(super) fn words_of(message: &MessageRef) -> String {
     line
 }
 
-/// Returns the JSON of a message in the same form as in a loop.
-pub(super) fn body_of(message: &MessageRef) -> Result<String, Failure> {
-    let value = serde_json::to_value(message).map_err(Failure::encode)?;
-    Ok(pack(value, &mut |_| None).to_string())
-}
-
-pub(super) fn put_message(
-    t: &Transaction<'_>,
-    (session, row): (i64, i64),
-    list: List,
-    place: usize,
-    body: &str,
-    words: &str,
-) -> Result<(), Failure> {
-    let new = t
-        .prepare_cached(
-            "INSERT INTO messages (loop, session, list, place, body) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT DO NOTHING",
-        )?
-        .execute(params![row, session, list as i64, number(place as u64), body])?;
-    if new > 0 && list == List::Own {
-        let message = t.last_insert_rowid();
-        t.prepare_cached("INSERT INTO places (message, session) VALUES (?1, ?2)")?
-            .execute(params![message, session])?;
-        t.prepare_cached("INSERT INTO texts (rowid, words) VALUES (?1, ?2)")?
-            .execute(params![message, words])?;
-    }
+/// Writes the words of a message of a session.
+pub(super) fn put_words(t: &Transaction<'_>, row: i64, words: &str) -> Result<(), Failure> {
+    t.prepare_cached("INSERT INTO said (session) VALUES (?1)")?.execute([row])?;
+    t.prepare_cached("INSERT INTO said_words (rowid, words) VALUES (?1, ?2)")?
+        .execute(params![t.last_insert_rowid(), words])?;
     Ok(())
 }
 

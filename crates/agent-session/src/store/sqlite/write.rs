@@ -1,61 +1,36 @@
 //! Writes one session of the database.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use agent_core::SessionId;
 use agent_core::journal::Durability;
-use agent_core::{MessageRef, SessionId};
-use rusqlite::{Connection, Transaction, params};
 
-use super::super::summary::{LiveSummary, SessionSummary};
+use super::super::summary::LiveSummary;
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
-use super::rows::{self, List, Messages};
-use super::{Failure, Shared, SqliteStore, held};
+use super::SqliteStore;
+use super::commit::{self, Waiting, Writing};
+use super::rows::{Encoded, Words};
 use crate::error::SessionError;
 use crate::model::Session;
 
-/// The writer of a session, and the records that wait for the database.
+/// A loop begins only while this part of the limit is left: one eighth.
+const ROOM_FOR_LOOP: u64 = 8;
+
+/// The writer of a session.
 #[derive(Debug)]
 pub(super) struct SqliteWriter {
-    shared: Arc<Shared>,
     store: SqliteStore,
+    session: Arc<Writing>,
     id: SessionId,
-    queue: Arc<Mutex<Queue>>,
+    /// The session without its loops before its first record; the next record of a new session takes it.
+    is_new: bool,
+    /// The size of the saved lines and of all records after them.
+    bytes: u64,
     /// The summary of the session after the last record.
     summary: LiveSummary,
     /// Declared last, so that it is released after everything is written.
     _lock: WriteLock,
-}
-
-/// The waiting records in order. A job takes all of them, so that no record is written before an earlier one.
-#[derive(Debug, Default)]
-struct Queue {
-    waiting: VecDeque<Waiting>,
-    /// Whether the session has a row.
-    is_stored: bool,
-    /// Set when a record could not be written, because nothing can be written after it.
-    is_broken: bool,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    number: u64,
-    line: String,
-    durability: Durability,
-    /// The changes of a loop; `None` for the record of a group.
-    of_loop: Option<OfLoop>,
-    summary: SessionSummary,
-    /// The session without its loops, for the first record of a new session.
-    head: Option<String>,
-}
-
-/// The new messages of a record's loop.
-#[derive(Debug)]
-struct OfLoop {
-    position: usize,
-    loop_id: String,
-    messages: Vec<(List, usize, MessageRef)>,
 }
 
 impl SqliteWriter {
@@ -64,139 +39,97 @@ impl SqliteWriter {
         let found = match store.read_session(id) {
             Ok(mut session) => {
                 session.interrupt_running_branches();
-                // The records move to the loops, so that all records of a session are written by one process.
-                store.shared.write("written", |t| rows::put_session(t, &session, Messages::Kept))?;
                 Some(session)
             }
             Err(SessionError::NotFound { .. }) => None,
             Err(other) => return Err(other),
         };
         let empty = Session::new(id.into(), "".into(), agent_core::Timestamp::default());
-        let session = found.as_ref().unwrap_or(&empty);
-        let writer = Self {
-            shared: Arc::clone(&store.shared),
+        let mut writer = Self {
             store: store.clone(),
+            session: Arc::new(Writing::new(SessionId::from(id), None)),
             id: SessionId::from(id),
-            queue: Arc::new(Mutex::new(Queue { is_stored: found.is_some(), ..Queue::default() })),
-            summary: LiveSummary::of(session),
+            is_new: found.is_none(),
+            bytes: 0,
+            summary: LiveSummary::of(found.as_ref().unwrap_or(&empty)),
             _lock: lock,
         };
+        if let Some(session) = &found {
+            // The records move to the lines, so that all records of a session are written by one process.
+            writer.put(session)?;
+        }
         Ok((writer, found))
+    }
+
+    fn put(&mut self, session: &Session) -> Result<(), SessionError> {
+        let encoded = Encoded::new(session, Words::Kept)?;
+        if encoded.bytes > self.store.max_session_bytes {
+            return Err(self.store.full());
+        }
+        let stored = self.store.shared.write(Durability::Buffered, |t| encoded.put(t))?;
+        self.session.set_stored(stored);
+        self.is_new = false;
+        self.bytes = encoded.bytes;
+        Ok(())
+    }
+
+    /// Checks that the session can be read with this record, and adds its size.
+    fn add_size(&mut self, record: &SessionRecord<'_>, begin: Option<&Session>) -> Result<(), SessionError> {
+        let limit = self.store.max_session_bytes;
+        let begin = begin.map(|session| Encoded::new(session, Words::Kept)).transpose()?;
+        let begin = begin.map_or(0, |encoded| encoded.bytes);
+        let bytes = self.bytes.saturating_add(begin).saturating_add(record.line.len() as u64);
+        // A new loop needs room for its end.
+        let room = if record.begins_loop() { limit / ROOM_FOR_LOOP } else { 0 };
+        if bytes.saturating_add(room) > limit {
+            return Err(self.store.full());
+        }
+        self.bytes = bytes;
+        Ok(())
     }
 }
 
 impl BlockingSessionWriter for SqliteWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
-        let encode = |source| SessionError::Encode { what: "the session", source };
-        let summary = self.summary.update(record).clone();
-        let list = |list: List, messages: &[MessageRef], before: usize| {
-            let new = messages.iter().enumerate().skip(before);
-            new.map(|(place, m)| (list, place, m.clone())).collect::<Vec<_>>()
-        };
-        let of_loop = record.position.zip(record.record()).map(|(position, loop_record)| {
-            let mut messages = list(List::Own, &loop_record.messages, record.own_before);
-            messages.extend(list(List::Other, &loop_record.other_messages, record.other_before));
-            OfLoop { position, loop_id: loop_record.loop_id.to_string(), messages }
-        });
-        let mut queue = held_queue(&self.queue);
-        let head = match !queue.is_stored && queue.waiting.is_empty() {
-            true => Some(record.session.head_value().map_err(encode)?.to_string()),
-            false => None,
-        };
-        queue.waiting.push_back(Waiting {
+        let begin = self.is_new.then(|| record.head()).transpose()?;
+        self.add_size(record, begin.as_ref())?;
+        self.is_new = false;
+        let new = record.record().map(|r| r.messages.get(record.own_before..).unwrap_or_default());
+        let waiting = Arc::new(Waiting {
+            session: Arc::clone(&self.session),
             number: record.number,
             line: String::from_utf8_lossy(record.line).into_owned(),
             durability: record.durability,
-            of_loop,
-            summary,
-            head,
+            messages: new.unwrap_or_default().to_vec(),
+            words: OnceLock::new(),
+            summary: self.summary.update(record).clone(),
+            begin,
+            outcome: OnceLock::new(),
         });
-        drop(queue);
-        let (shared, queue) = (Arc::clone(&self.shared), Arc::clone(&self.queue));
-        Ok(Some(Box::new(move || {
-            let mut connection = held(&shared.writer);
-            drain(&mut connection, &queue).map_err(|f| f.named(&shared.path, "written"))
-        })))
+        let shared = Arc::clone(&self.store.shared);
+        shared.committer.add(Arc::clone(&waiting));
+        Ok(Some(Box::new(move || commit::complete(&shared, &waiting))))
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        let mut connection = held(&self.shared.writer);
-        let mut queue = held_queue(&self.queue);
-        super::write(&mut connection, |t| rows::put_session(t, session, Messages::Kept))
-            .map_err(|f| f.named(&self.shared.path, "written"))?;
-        // The session contains the waiting records.
-        queue.waiting.clear();
-        queue.is_stored = true;
-        drop(queue);
-        drop(connection);
+        commit::commit_all(&self.store.shared);
+        if self.session.is_broken() {
+            return Err(commit::broken(&self.store.shared));
+        }
+        self.put(session)?;
         self.summary = LiveSummary::of(session);
         Ok(())
     }
 
     fn reader(&self) -> Option<SessionReader> {
-        let (store, queue, id) = (self.store.clone(), Arc::clone(&self.queue), self.id.clone());
+        let (store, session, id) = (self.store.clone(), Arc::clone(&self.session), self.id.clone());
         Some(Arc::new(move || {
             // The records that still wait are written first.
-            let shared = &store.shared;
-            drain(&mut held(&shared.writer), &queue).map_err(|f| f.named(&shared.path, "written"))?;
+            commit::commit_all(&store.shared);
+            if session.is_broken() {
+                return Err(commit::broken(&store.shared));
+            }
             store.read_session(id.as_str())
         }))
     }
-}
-
-fn held_queue(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Writes all waiting records in one transaction.
-fn drain(connection: &mut Connection, queue: &Mutex<Queue>) -> Result<(), Failure> {
-    let waiting = {
-        let mut queue = held_queue(queue);
-        if queue.is_broken {
-            let text = "a record before it could not be written";
-            return Err(SessionError::Database {
-                path: connection.path().unwrap_or_default().into(),
-                action: "written",
-                source: text.into(),
-            }
-            .into());
-        }
-        std::mem::take(&mut queue.waiting)
-    };
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let written = commit(connection, &waiting);
-    let mut queue = held_queue(queue);
-    queue.is_stored |= written.is_ok();
-    queue.is_broken = written.is_err();
-    written
-}
-
-fn commit(connection: &mut Connection, waiting: &VecDeque<Waiting>) -> Result<(), Failure> {
-    let flushed = waiting.iter().any(|w| w.durability == Durability::Flushed);
-    if flushed {
-        connection.pragma_update(None, "synchronous", "FULL")?;
-    }
-    let written = super::write(connection, |t| waiting.iter().try_for_each(|record| put_record(t, record)));
-    if flushed {
-        connection.pragma_update(None, "synchronous", "NORMAL")?;
-    }
-    written
-}
-
-fn put_record(t: &Transaction<'_>, record: &Waiting) -> Result<(), Failure> {
-    let session = rows::put_row(t, &record.summary, record.head.as_deref())?;
-    t.prepare_cached("INSERT INTO records (session, number, line) VALUES (?1, ?2, ?3)")?.execute(params![
-        session,
-        rows::number(record.number),
-        record.line
-    ])?;
-    let Some(brought) = &record.of_loop else { return Ok(()) };
-    let row = rows::loop_row(t, session, brought.position, &brought.loop_id)?;
-    for (list, place, message) in &brought.messages {
-        let (body, words) = (rows::body_of(message)?, rows::words_of(message));
-        rows::put_message(t, (session, row), *list, *place, &body, &words)?;
-    }
-    Ok(())
 }

@@ -62,16 +62,7 @@ pub(in super::super) fn read(
     id: &str,
     gaps: Gaps,
 ) -> Result<ReadFile, SessionError> {
-    let mut reader = Reader {
-        id,
-        gaps,
-        recording: None,
-        heads: BTreeMap::new(),
-        form: None,
-        next: 0,
-        wanted: None,
-        budget: budget_for(size),
-    };
+    let mut reader = LineReader::new(id, size, gaps);
     let mut broken = Vec::new();
     let mut line = Vec::new();
     let mut at = 0;
@@ -90,7 +81,10 @@ pub(in super::super) fn read(
                 is_ended = true;
                 Ok(())
             }
-            other => reader.take(other),
+            other => match other.strip_suffix(b"\n") {
+                Some(line) => reader.take(line.strip_suffix(b",").unwrap_or(line)),
+                None => Err("it is not complete".to_owned()),
+            },
         };
         if let Err(reason) = read {
             broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
@@ -100,11 +94,7 @@ pub(in super::super) fn read(
         }
     }
     if broken.is_empty() && !(is_ended && reader.is_complete()) {
-        let reason = match reader.wanted {
-            Some(wanted) => format!("the file ends after {} of {wanted} records", reader.next),
-            None => "the file ends before its first record".to_owned(),
-        };
-        broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
+        broken.push(SessionError::corrupt(path, format!("line {at}"), reader.missing()));
     }
     let form = reader.form;
     let recording = reader.finish().map_err(|reason| SessionError::corrupt(path, "a loop", reason));
@@ -117,7 +107,8 @@ pub(in super::super) fn read(
     }
 }
 
-struct Reader<'a> {
+/// The lines of a session that are being read, in order.
+pub(in crate::store) struct LineReader<'a> {
     id: &'a str,
     gaps: Gaps,
     recording: Option<Recording>,
@@ -133,14 +124,39 @@ struct Reader<'a> {
     budget: usize,
 }
 
-impl Reader<'_> {
-    fn is_complete(&self) -> bool {
+impl<'a> LineReader<'a> {
+    /// Begins with no line; `size` is that of all lines in bytes.
+    pub(in crate::store) fn new(id: &'a str, size: usize, gaps: Gaps) -> Self {
+        Self {
+            id,
+            gaps,
+            recording: None,
+            heads: BTreeMap::new(),
+            form: None,
+            next: 0,
+            wanted: None,
+            budget: budget_for(size),
+        }
+    }
+
+    /// Returns whether all lines were read.
+    pub(in crate::store) fn is_complete(&self) -> bool {
         self.wanted == Some(self.next)
     }
 
-    fn take(&mut self, line: &[u8]) -> Result<(), String> {
-        let line = line.strip_suffix(b"\n").ok_or("it is not complete")?;
-        let line = line.strip_suffix(b",").unwrap_or(line);
+    /// Returns the reason why the lines are not complete.
+    pub(in crate::store) fn missing(&self) -> String {
+        match self.wanted {
+            Some(wanted) => format!("it ends after {} of {wanted} records", self.next),
+            None => "it ends before its first record".to_owned(),
+        }
+    }
+
+    /// Applies a line, without the comma and the line feed that follow it in a file.
+    ///
+    /// # Errors
+    /// The reason why the line cannot be applied.
+    pub(in crate::store) fn take(&mut self, line: &[u8]) -> Result<(), String> {
         let line: ReadLine<'_> = lines::parse(line)?;
         if line.n != self.next && (self.gaps == Gaps::Refused || line.n < self.next) {
             return Err(format!("it is record {}, and record {} is missing", line.n, self.next));
@@ -193,7 +209,11 @@ impl Reader<'_> {
         )
     }
 
-    fn finish(self) -> Result<Option<Recording>, String> {
+    /// Returns the session; `None` when not even its first record could be read.
+    ///
+    /// # Errors
+    /// The reason why a loop cannot be completed.
+    pub(in crate::store) fn finish(self) -> Result<Option<Recording>, String> {
         let Some(mut recording) = self.recording else { return Ok(None) };
         for (at, head) in self.heads {
             if let Some(record) = recording.record_mut(at) {

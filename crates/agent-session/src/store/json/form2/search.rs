@@ -82,24 +82,12 @@ impl<'a> Search<'a> {
             return Ok(());
         }
         let position = self.position(line);
-        if self.hits_of(position) >= HITS || !may_have(line, self.asked) {
+        if self.hits_of(position) >= HITS {
             return Ok(());
         }
         let corrupt = |reason| SessionError::corrupt(path, format!("line {at}"), reason);
-        lines::open(line).map_err(corrupt)?;
-        // Lines of loops have no messages.
-        let Ok(read) = serde_json::from_slice::<Messages>(line) else { return Ok(()) };
-        for (n, message) in read.messages.iter().enumerate() {
-            let text = message.text();
-            if !may_have(text.as_bytes(), self.asked) {
-                continue;
-            }
-            if let Some(found) = words::find(&text, self.asked) {
-                let snippet = words::snippet(&text, found);
-                let hit = TextHit::new(read.loop_id.clone(), read.after.0 + n, snippet);
-                self.hits.push((position, hit));
-            }
-        }
+        let found = search_line(line, self.asked).map_err(corrupt)?;
+        self.hits.extend(found.into_iter().map(|hit| (position, hit)));
         Ok(())
     }
 
@@ -147,6 +135,30 @@ fn read_line(path: &Path, file: &mut impl BufRead, line: &mut Vec<u8>) -> Result
     let read = file.read_until(b'\n', line).map_err(SessionError::io(path, "read"))?;
     line.pop_if(|last| *last == b'\n');
     Ok(read > 0)
+}
+
+/// Returns the places of these words in a line of a session, or in a record of a journal.
+///
+/// # Errors
+/// The reason why the line is damaged.
+pub(in crate::store) fn search_line(line: &[u8], asked: &[String]) -> Result<Vec<TextHit>, String> {
+    let mut hits = Vec::new();
+    if !may_have(line, asked) {
+        return Ok(hits);
+    }
+    lines::open(line)?;
+    // Lines of loops have no messages.
+    let Ok(read) = serde_json::from_slice::<Messages>(line) else { return Ok(hits) };
+    for (n, message) in read.messages.iter().enumerate() {
+        let text = message.text();
+        if !may_have(text.as_bytes(), asked) {
+            continue;
+        }
+        if let Some(found) = words::find(&text, asked) {
+            hits.push(TextHit::new(read.loop_id.clone(), read.after.0 + n, words::snippet(&text, found)));
+        }
+    }
+    Ok(hits)
 }
 
 /// Returns whether a text, or a message of a line, can have all words. Words have no characters that JSON escapes. The lower case of some

@@ -47,7 +47,7 @@ struct ContentLine<'a> {
     events: Events<'a>,
 }
 
-/// Writes a session.
+/// Writes the file of a session.
 ///
 /// # Errors
 /// When the session cannot be written as JSON, or the file cannot be written.
@@ -56,10 +56,36 @@ pub(in super::super) fn write(
     path: &Path,
     file: &mut impl Write,
 ) -> Result<(), SessionError> {
+    let mut bytes = BEGIN.to_vec();
+    let mut separator: &[u8] = b"";
+    write_lines(session, |line| {
+        bytes.extend_from_slice(separator);
+        bytes.extend_from_slice(line);
+        separator = b",\n";
+        if bytes.len() < BUFFER {
+            return Ok(());
+        }
+        file.write_all(&bytes).map_err(SessionError::io(path, "written"))?;
+        bytes.clear();
+        Ok(())
+    })?;
+    bytes.push(b'\n');
+    bytes.extend_from_slice(END);
+    file.write_all(&bytes).map_err(SessionError::io(path, "written"))
+}
+
+/// Passes each line of a session to `put`, with its checksum and without a line feed.
+///
+/// # Errors
+/// When the session cannot be written as JSON, and the errors of `put`.
+pub(in crate::store) fn write_lines(
+    session: &Session,
+    put: impl FnMut(&[u8]) -> Result<(), SessionError>,
+) -> Result<(), SessionError> {
     let encode = |source| SessionError::Encode { what: "the session", source };
     let parts: Vec<Vec<Counts>> = session.loops.iter().map(parts_of).collect();
     let lines = 1 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
-    let mut out = Lines { path, file, bytes: BEGIN.to_vec(), n: 0, lines };
+    let mut out = Lines { put, bytes: Vec::new(), n: 0 };
     let (head, summary) = (session.head_value().map_err(encode)?, SessionSummary::of(session));
     out.line(|n| SessionLine { n, form: FORM, session: &head, summary: &summary, lines })?;
     let mut groups = Groups::default();
@@ -76,7 +102,7 @@ pub(in super::super) fn write(
             after = to;
         }
     }
-    out.end()
+    Ok(())
 }
 
 /// Returns where the lines of a loop end: after each turn, and after the last event.
@@ -127,32 +153,20 @@ impl<'a> Groups<'a> {
 }
 
 /// The lines that are being written.
-struct Lines<'a, W> {
-    path: &'a Path,
-    file: &'a mut W,
+struct Lines<P> {
+    put: P,
+    /// The buffer of a line, reused for its capacity.
     bytes: Vec<u8>,
     n: usize,
-    lines: usize,
 }
 
-impl<W: Write> Lines<'_, W> {
+impl<P: FnMut(&[u8]) -> Result<(), SessionError>> Lines<P> {
     fn line<T: Serialize>(&mut self, line: impl FnOnce(usize) -> T) -> Result<(), SessionError> {
         let line = line(self.n);
+        self.n += 1;
+        self.bytes.clear();
         seal(&mut self.bytes, |out| serde_json::to_writer(out, &line))
             .map_err(|source| SessionError::Encode { what: "the session", source })?;
-        self.n += 1;
-        self.bytes.extend_from_slice(if self.n < self.lines { b",\n" } else { b"\n" });
-        if self.bytes.len() >= BUFFER { self.flush() } else { Ok(()) }
-    }
-
-    fn end(mut self) -> Result<(), SessionError> {
-        self.bytes.extend_from_slice(END);
-        self.flush()
-    }
-
-    fn flush(&mut self) -> Result<(), SessionError> {
-        self.file.write_all(&self.bytes).map_err(SessionError::io(self.path, "written"))?;
-        self.bytes.clear();
-        Ok(())
+        (self.put)(&self.bytes)
     }
 }

@@ -39,7 +39,9 @@ use serde::{Deserialize, Serialize};
 pub use approval::{ApprovalHash, ApprovalHashError, ApprovalView, ToolSnapshot, printable};
 pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
-pub use notes::{BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, RetryNote, RouteChange};
+pub use notes::{
+    BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, JournalWarning, RetryNote, RouteChange,
+};
 pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
 pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot};
@@ -47,7 +49,6 @@ pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
 
 use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};
-use crate::journal::JournalWarning;
 use crate::message::{ToolArguments, ToolResultMessage, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
@@ -195,7 +196,7 @@ pub enum AgentEvent {
     JournalWarning {
         /// The id of the loop.
         loop_id: LoopId,
-        /// The cause.
+        /// The cause of the warning.
         warning: JournalWarning,
     },
     /// The history is too long, and a compaction starts.

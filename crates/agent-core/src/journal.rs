@@ -24,9 +24,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 
 use crate::event::AgentEvent;
+pub use crate::event::JournalWarning;
 use crate::identity::{LoopId, SessionId, Timestamp};
 use crate::provider::error::BoxError;
 pub use crate::run::AppliedInput;
@@ -82,25 +82,6 @@ pub trait Journal: Send + Sync + fmt::Debug {
         let _ = run;
         None
     }
-}
-
-/// A warning of a journal: something that will soon end runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(tag = "cause", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum JournalWarning {
-    /// The record of the session approaches the size that its store reads, so that the store will refuse the next prompts.
-    /// Continue in a new session, or increase the limit of the store.
-    #[error(
-        "the session has {bytes} of at most {limit} bytes, and its store will soon refuse prompts: continue in a new \
-         session, or increase the limit"
-    )]
-    NearlyFull {
-        /// The size of the record.
-        bytes: u64,
-        /// The maximum size.
-        limit: u64,
-    },
 }
 
 /// What a journal has recorded about a loop.

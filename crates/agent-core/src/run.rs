@@ -518,7 +518,7 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
         Input::Answer { question_id: id, answer } => {
             match &run.phase {
                 Phase::GateAsked { .. } => gate::answered(run, &id, answer, out)?,
-                Phase::BudgetAsked(_) => budget::answered(run, &id, answer, out)?,
+                Phase::BudgetAsked(_) => budget::answered(run, &id, &answer, out)?,
                 Phase::Tools(_) => tool_calls::answered(run, &id, answer, out)?,
                 _ => return Err("no question is open".into()),
             }

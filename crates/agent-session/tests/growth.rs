@@ -238,7 +238,7 @@ async fn many_queued_messages_cost_linear_bytes_and_resume_after_a_kill() {
 /// The largest reply and a long queue: `cargo test -p looptree-session --test growth -- --ignored --nocapture`.
 #[tokio::test]
 #[ignore = "takes seconds; the tests above have the same bounds"]
-#[expect(clippy::print_stdout, reason = "the figures are for whoever runs it")]
+#[expect(clippy::disallowed_methods, reason = "a real time for whoever runs it")]
 async fn the_largest_reply_and_a_long_queue_cost_linear_bytes() {
     let begun = std::time::Instant::now();
     let reply = calls(1_024).await;

@@ -130,3 +130,22 @@ pub enum CompactionReason {
     /// The provider reported that the context is too long.
     Overflow,
 }
+
+/// A warning of a journal: something that will soon end runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "cause", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum JournalWarning {
+    /// The record of the session approaches the size that its store reads, so that the store will refuse the next prompts.
+    /// Continue in a new session, or increase the limit of the store.
+    #[error(
+        "the session has {bytes} of at most {limit} bytes, and its store will soon refuse prompts: continue in a new \
+         session, or increase the limit"
+    )]
+    NearlyFull {
+        /// The size of the record.
+        bytes: u64,
+        /// The maximum size that the store reads.
+        limit: u64,
+    },
+}

@@ -85,7 +85,7 @@ pub(super) fn decided(
 pub(super) fn answered(
     run: &mut Run,
     id: &QuestionId,
-    answer: Answer,
+    answer: &Answer,
     out: &mut Vec<AgentEvent>,
 ) -> Result<(), Refusal> {
     let Phase::BudgetAsked(asked) = &run.phase else { return Err("no question is open".into()) };
@@ -100,7 +100,7 @@ pub(super) fn answered(
     run.emit_answered(id, answer.clone(), out);
     match answer {
         Answer::Raise { by } => {
-            raise(run, refusal.level, by, out);
+            raise(run, refusal.level, *by, out);
             run.phase = Phase::Reserving { retry, forced: false };
         }
         Answer::Allow => run.phase = Phase::Reserving { retry, forced: true },

@@ -26,13 +26,13 @@ const REPLY_BYTES: usize = 1_000;
 const ROUNDS: usize = 500;
 const RESULT_BYTES: usize = 200_000;
 
-/// How often each question is asked. The least time counts.
+/// The number of measurements of each operation. The least time counts.
 const TIMES: usize = 7;
 
 /// How the run of the large session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Large {
-    /// The run has ended, and nobody has saved the session.
+    /// The run has ended, and the session was not saved.
     Idle,
     /// The process was ended during the last call.
     Cut,

@@ -3,8 +3,8 @@
 //! It is a lock of the operating system and ends with the process. The file is removed when it is unlocked. On Windows,
 //! where this is not safe, the empty file remains.
 //!
-//! The writer can replace the file by another one, which it has locked before. Whoever opened the former file detects this
-//! after locking it, and opens the new one.
+//! The writer can replace the file by another one, which it has locked before. A process that opened the former file detects
+//! this after locking it, and opens the new one.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl WriteLock {
         use std::io::Write as _;
         let beside = files::temporary(&self.path);
         let replaced = files::create_new(&beside).and_then(|mut file| {
-            // Nobody else knows the file yet.
+            // No other process knows the file yet.
             file.lock().map_err(SessionError::io(&beside, "locked"))?;
             file.write_all(bytes).map_err(SessionError::io(&beside, "written"))?;
             std::fs::rename(&beside, &self.path).map_err(SessionError::io(&self.path, "replaced"))?;

@@ -113,7 +113,7 @@ fn encode(source: serde_json::Error) -> SessionError {
 /// descriptor. Where a file cannot have two names, the journal is a file of its own.
 ///
 /// The file becomes that of the lock first. If the process is ended before the file is named as the journal, its content was
-/// never acknowledged, and nobody reads it.
+/// never acknowledged, and no reader finds it.
 #[cfg(unix)]
 fn create_file(path: &Path, lock: &mut WriteLock, bytes: &[u8]) -> Result<Arc<File>, SessionError> {
     create_linked(path, lock, bytes, |from, to| std::fs::hard_link(from, to))

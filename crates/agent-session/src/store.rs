@@ -40,6 +40,7 @@ mod pool_writer;
 mod query;
 mod record;
 mod salvage;
+mod size_limit;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod summary;

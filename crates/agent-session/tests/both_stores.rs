@@ -3,10 +3,15 @@
 
 mod scene;
 
-use agent_core::{AgentMessage, LoopId, Message, MessageRef, Timestamp, ToolExecutionStrategy, Usage};
+use std::sync::Arc;
+
+use agent_core::journal::JournalWarning;
+use agent_core::{
+    AgentEvent, AgentMessage, LoopId, Message, MessageRef, RunEnd, Timestamp, ToolExecutionStrategy, Usage,
+};
 use agent_session::{
-    BlockingSessionStore, LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session, SessionError,
-    SessionRecorder,
+    BlockingSessionStore, JsonStore, LoopRecord, LoopStatus, MAX_ID_BYTES, RestoreSession, Session,
+    SessionError, SessionRecorder,
 };
 use scene::{Act, Play, agent, block_on, each_store, perform};
 use serde_json::{Value, json};
@@ -268,4 +273,51 @@ fn is_shared<S: BlockingSessionStore + ?Sized>(store: &S) -> bool {
 #[test]
 fn a_store_is_passed_on_as_an_object() {
     each_store(|_, store| assert!(is_shared(&**store)));
+}
+
+/// The run emits a warning, once, before the store refuses a prompt because the session has reached the limit.
+#[tokio::test]
+async fn a_run_warns_before_its_session_is_full() {
+    const LIMIT: u64 = 60_000;
+    let dir = tempfile::tempdir().unwrap();
+    let json = JsonStore::open(dir.path().join("sessions")).unwrap().with_max_file_bytes(LIMIT);
+    let mut stores: Vec<Arc<dyn BlockingSessionStore>> = vec![Arc::new(json)];
+    #[cfg(feature = "sqlite")]
+    stores.push(Arc::new(
+        agent_session::SqliteStore::open(dir.path().join("sessions.db"))
+            .unwrap()
+            .with_max_session_bytes(LIMIT),
+    ));
+    for store in stores {
+        let plays: Vec<Play> = (0..100).map(|_| Play::Text(500)).collect();
+        let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
+        let mut warned_after = None;
+        let refused = loop {
+            let completed = agent.messages().len() / 2;
+            assert!(completed < 100, "the limit is never reached");
+            let events = agent.prompt("more").unwrap().collect().await;
+            for event in &events {
+                if let AgentEvent::JournalWarning { warning, .. } = event {
+                    let JournalWarning::NearlyFull { bytes, limit } = warning else { panic!("{warning:?}") };
+                    assert_eq!(*limit, LIMIT);
+                    assert!((LIMIT * 3 / 4..LIMIT).contains(bytes), "{bytes}");
+                    assert_eq!(warned_after.replace(completed), None, "it warns once");
+                }
+            }
+            if matches!(agent.finish().await, Some(RunEnd::Failed(_))) {
+                break completed;
+            }
+        };
+        let warned = warned_after.expect("there was a warning");
+        assert!(warned < refused, "the warning was at {warned}, the refusal at {refused}");
+        recorder.close().await.unwrap();
+        let stored = store.load_session("s-1").unwrap();
+        let recorded = stored.into_session().loops.into_iter().flat_map(|r| r.events);
+        assert!(
+            !recorded
+                .filter_map(|e| e.known().cloned())
+                .any(|e| matches!(e, AgentEvent::JournalWarning { .. }))
+        );
+    }
 }

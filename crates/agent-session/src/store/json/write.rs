@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_core::journal::Durability;
+use agent_core::journal::{Durability, JournalWarning};
 use agent_core::{SessionId, Timestamp};
 
 use super::super::files;
+use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
@@ -16,9 +17,6 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// A loop begins only while this part of the limit is left: one eighth.
-const ROOM_FOR_LOOP: u64 = 8;
-
 /// The writer of a session: its lock, and its journal after the first record.
 #[derive(Debug)]
 pub(super) struct JsonWriter {
@@ -27,6 +25,8 @@ pub(super) struct JsonWriter {
     path: PathBuf,
     /// The size of the session's file.
     saved_bytes: u64,
+    /// The size of file and journal together.
+    size: SizeLimit,
     /// The journal; created with the first record after a save.
     journal: Option<Arc<JournalFile>>,
     /// The summary of the session after the last record.
@@ -60,6 +60,7 @@ impl JsonWriter {
             id: SessionId::from(id),
             path,
             saved_bytes: 0,
+            size: SizeLimit::new(store.max_file_bytes()),
             journal: None,
             summary: LiveSummary::of(found.as_ref().unwrap_or(&empty)),
             bytes: Vec::new(),
@@ -79,16 +80,13 @@ impl JsonWriter {
     }
 
     /// Checks that the session can be read with this record.
-    fn check_size(&self, record: &SessionRecord<'_>) -> Result<(), SessionError> {
-        let limit = self.store.max_file_bytes();
+    fn check_size(&mut self, record: &SessionRecord<'_>) -> Result<(), SessionError> {
         let journal = self.journal.as_ref().map_or(0, |journal| journal.end());
-        let bytes = self.saved_bytes.saturating_add(journal).saturating_add(record.line.len() as u64);
-        // A new loop needs room for its end.
-        let room = if record.begins_loop() { limit / ROOM_FOR_LOOP } else { 0 };
-        if bytes.saturating_add(room) <= limit {
-            return Ok(());
+        self.size.set(self.saved_bytes.saturating_add(journal));
+        match self.size.allows(record) {
+            true => Ok(()),
+            false => Err(SessionError::Full { path: self.path.clone(), limit: self.size.limit() }),
         }
-        Err(SessionError::Full { path: self.path.clone(), limit })
     }
 }
 
@@ -121,6 +119,10 @@ impl BlockingSessionWriter for JsonWriter {
         self.summary = LiveSummary::of(session);
         self.measure()?;
         files::remove(&self.path)
+    }
+
+    fn warning(&mut self) -> Option<JournalWarning> {
+        self.size.warning()
     }
 
     fn reader(&self) -> Option<SessionReader> {

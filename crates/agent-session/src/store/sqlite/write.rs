@@ -3,8 +3,9 @@
 use std::sync::{Arc, OnceLock};
 
 use agent_core::SessionId;
-use agent_core::journal::Durability;
+use agent_core::journal::{Durability, JournalWarning};
 
+use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
@@ -13,9 +14,6 @@ use super::commit::{self, Waiting, Writing};
 use super::rows::{Encoded, Words};
 use crate::error::SessionError;
 use crate::model::Session;
-
-/// A loop begins only while this part of the limit is left: one eighth.
-const ROOM_FOR_LOOP: u64 = 8;
 
 /// The writer of a session.
 #[derive(Debug)]
@@ -26,7 +24,7 @@ pub(super) struct SqliteWriter {
     /// The session without its loops before its first record; the next record of a new session takes it.
     is_new: bool,
     /// The size of the saved lines and of all records after them.
-    bytes: u64,
+    size: SizeLimit,
     /// The summary of the session after the last record.
     summary: LiveSummary,
     /// Declared last, so that it is released after everything is written.
@@ -50,7 +48,7 @@ impl SqliteWriter {
             session: Arc::new(Writing::new(SessionId::from(id), None)),
             id: SessionId::from(id),
             is_new: found.is_none(),
-            bytes: 0,
+            size: SizeLimit::new(store.max_session_bytes),
             summary: LiveSummary::of(found.as_ref().unwrap_or(&empty)),
             _lock: lock,
         };
@@ -63,29 +61,23 @@ impl SqliteWriter {
 
     fn put(&mut self, session: &Session) -> Result<(), SessionError> {
         let encoded = Encoded::new(session, Words::Kept)?;
-        if encoded.bytes > self.store.max_session_bytes {
+        if encoded.bytes > self.size.limit() {
             return Err(self.store.full());
         }
         let stored = self.store.shared.write(Durability::Buffered, |t| encoded.put(t))?;
         self.session.set_stored(stored);
         self.is_new = false;
-        self.bytes = encoded.bytes;
+        self.size.set(encoded.bytes);
         Ok(())
     }
 
     /// Checks that the session can be read with this record, and adds its size.
     fn add_size(&mut self, record: &SessionRecord<'_>, begin: Option<&Session>) -> Result<(), SessionError> {
-        let limit = self.store.max_session_bytes;
-        let begin = begin.map(|session| Encoded::new(session, Words::Kept)).transpose()?;
-        let begin = begin.map_or(0, |encoded| encoded.bytes);
-        let bytes = self.bytes.saturating_add(begin).saturating_add(record.line.len() as u64);
-        // A new loop needs room for its end.
-        let room = if record.begins_loop() { limit / ROOM_FOR_LOOP } else { 0 };
-        if bytes.saturating_add(room) > limit {
-            return Err(self.store.full());
+        if let Some(session) = begin {
+            let encoded = Encoded::new(session, Words::Kept)?;
+            self.size.set(self.size.bytes().saturating_add(encoded.bytes));
         }
-        self.bytes = bytes;
-        Ok(())
+        if self.size.allows(record) { Ok(()) } else { Err(self.store.full()) }
     }
 }
 
@@ -119,6 +111,10 @@ impl BlockingSessionWriter for SqliteWriter {
         self.put(session)?;
         self.summary = LiveSummary::of(session);
         Ok(())
+    }
+
+    fn warning(&mut self) -> Option<JournalWarning> {
+        self.size.warning()
     }
 
     fn reader(&self) -> Option<SessionReader> {

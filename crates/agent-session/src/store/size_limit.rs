@@ -32,10 +32,6 @@ impl SizeLimit {
         self.bytes = bytes;
     }
 
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// Returns whether the session can be read with this record, and adds its size.
     pub(super) fn allows(&mut self, record: &SessionRecord<'_>) -> bool {
         let bytes = self.bytes.saturating_add(record.line.len() as u64);

@@ -75,7 +75,7 @@ impl SqliteWriter {
     fn add_size(&mut self, record: &SessionRecord<'_>, begin: Option<&Session>) -> Result<(), SessionError> {
         if let Some(session) = begin {
             let encoded = Encoded::new(session, Words::Kept)?;
-            self.size.set(self.size.bytes().saturating_add(encoded.bytes));
+            self.size.set(encoded.bytes);
         }
         if self.size.allows(record) { Ok(()) } else { Err(self.store.full()) }
     }

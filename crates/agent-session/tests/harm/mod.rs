@@ -15,11 +15,7 @@ pub(crate) fn is_noticed(
             assert!(loaded.into_session() == whole.clone().into_session(), "{} changed it", what());
             false
         }
-        Err(
-            SessionError::Corrupt { .. }
-            | SessionError::UnsupportedVersion { .. }
-            | SessionError::Database { .. },
-        ) => true,
+        Err(SessionError::Corrupt { .. } | SessionError::UnsupportedVersion { .. }) => true,
         Err(other) => panic!("{}: {other}", what()),
     }
 }

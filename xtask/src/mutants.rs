@@ -195,6 +195,10 @@ fn pass(
         output,
     ]);
     arguments.extend(["--test-package", module.package, "--re", &expression]);
+    if cargo::has_subcommand(root, "nextest") {
+        // The tests of all binaries run beside each other, and the first failure ends them.
+        arguments.push("--test-tool=nextest");
+    }
     arguments.extend(files.iter().map(String::as_str));
     arguments.push("--");
     arguments.extend(tests);
@@ -202,7 +206,10 @@ fn pass(
     let environment =
         [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("RUST_BACKTRACE", "0")];
     let mut command = cargo::command(root);
-    let status = command.args(&arguments).envs(environment).status().context("cannot start cargo mutants")?;
+    command.args(&arguments).envs(environment);
+    // Each pass copies the sources, but the dependencies are compiled once for all.
+    command.env("CARGO_TARGET_DIR", root.join("target/mutants/build"));
+    let status = command.status().context("cannot start cargo mutants")?;
     // 0: all were caught, 2: some were not, 3: some exceeded the time limit. Anything else is not a result.
     ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo mutants ended with {status}");
     let read = |name: &str| names(&folder.join("mutants.out").join(name));

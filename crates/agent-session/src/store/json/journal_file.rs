@@ -1,8 +1,11 @@
 //! The file of a journal that is being written.
 
 use std::fs::File;
+use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::journal::Durability;
 
 use super::super::files::{self, flush_directory};
 use super::super::journal::{self, Acknowledged, MARK, SUMMARY, SummaryLine};
@@ -10,98 +13,227 @@ use super::super::write_lock::WriteLock;
 use super::super::{SessionRecord, SessionSummary};
 use crate::error::SessionError;
 
-/// An open journal.
+/// The journal of a session that is being written, and the session's lock.
+///
+/// The first record after a save creates a file, which takes several system calls that can wait for the directory. The
+/// records are therefore collected in memory until [`create`](Self::create) has run on a thread that may block.
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
-    file: Arc<File>,
-    /// The offset of the line with the numbers of the acknowledged records. The line of the summary is after it.
-    mark: u64,
-    state: Mutex<State>,
+    /// The lock of the session; `None` after it was released. Whoever creates or removes the file holds the mutex.
+    lock: Mutex<Option<WriteLock>>,
+    /// `None` before the first record after a save.
+    state: Mutex<Option<State>>,
 }
 
 #[derive(Debug)]
 struct State {
+    target: Target,
+    /// The offset of the line with the numbers of the acknowledged records. The line of the summary is after it.
+    mark: u64,
     acknowledged: Acknowledged,
     summary: SummaryLine,
     /// The offset of the next record.
     end: u64,
+    /// The number of the last record that must be flushed.
+    to_flush: u64,
     /// Whether the file's name was flushed.
     is_named: bool,
 }
 
+/// Where the bytes of a journal are.
+#[derive(Debug)]
+enum Target {
+    /// The whole content of a file that is not created yet.
+    Memory(Vec<u8>),
+    File(Arc<File>),
+}
+
 impl JournalFile {
-    /// Creates the file with its first record. `bytes` is an empty buffer.
-    pub(super) fn create(
-        path: &Path,
-        lock: &mut WriteLock,
-        record: &SessionRecord<'_>,
-        summary: &SessionSummary,
-        bytes: &mut Vec<u8>,
-    ) -> Result<Self, SessionError> {
-        // The session before this record, whose number is not included yet.
-        journal::begin(bytes, record.session).map_err(encode)?;
-        let mark = bytes.len();
-        let records = mark + MARK + SUMMARY;
-        let end = (records + record.line.len() + 1) as u64;
-        let acknowledged = Acknowledged::new(record.number, 0);
-        acknowledged.append_to(bytes);
-        let mut line = SummaryLine::default();
-        line.append_to(bytes, record.number, end, summary).map_err(encode)?;
-        bytes.resize(records - 1, b' ');
-        bytes.push(b'\n');
-        bytes.extend_from_slice(record.line);
-        bytes.push(b'\n');
-        let file = create_file(path, lock, bytes)?;
-        let state = Mutex::new(State { acknowledged, summary: line, end, is_named: false });
-        Ok(Self { path: path.to_owned(), file, mark: mark as u64, state })
+    pub(super) fn new(path: PathBuf, lock: WriteLock) -> Self {
+        Self { path, lock: Mutex::new(Some(lock)), state: Mutex::new(None) }
     }
 
-    /// Appends a record. `bytes` is an empty buffer.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Appends a record. `bytes` is an empty buffer. Returns whether [`complete`](Self::complete) must be called.
     pub(super) fn append(
         &self,
         record: &SessionRecord<'_>,
         summary: &SessionSummary,
         bytes: &mut Vec<u8>,
-    ) -> Result<(), SessionError> {
-        bytes.extend_from_slice(record.line);
-        bytes.push(b'\n');
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.write(bytes, state.end)?;
-        state.end += bytes.len() as u64;
-        state.acknowledged.records = record.number;
-        bytes.clear();
-        state.acknowledged.append_to(bytes);
-        let end = state.end;
-        state.summary.append_to(bytes, record.number, end, summary).map_err(encode)?;
-        self.write(bytes, self.mark)
+    ) -> Result<bool, SessionError> {
+        let mut guard = locked(&self.state);
+        let Some(state) = guard.as_mut() else {
+            *guard = Some(State::begin(record, summary)?);
+            return Ok(true);
+        };
+        state.append(record, summary, bytes, &self.path)?;
+        Ok(matches!(state.target, Target::Memory(_)) || state.to_flush > state.acknowledged.flushed)
     }
 
     /// Returns the size of the file.
     pub(super) fn end(&self) -> u64 {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).end
+        locked(&self.state).as_ref().map_or(0, |state| state.end)
     }
 
-    /// Flushes the file to the disk, so that records survive a crash of the machine.
-    pub(super) fn flush(&self) -> Result<(), SessionError> {
-        let (records, is_named) = {
-            let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-            (state.acknowledged.records, state.is_named)
+    /// Creates the file if it does not exist, and flushes it to the disk if a record asks for that, so that the record
+    /// survives a crash of the machine.
+    pub(super) fn complete(&self) -> Result<(), SessionError> {
+        let Some(file) = self.create()? else { return Ok(()) };
+        let (records, is_named) = match &*locked(&self.state) {
+            Some(state) if state.to_flush > state.acknowledged.flushed => {
+                (state.acknowledged.records, state.is_named)
+            }
+            _ => return Ok(()),
         };
-        self.file.sync_data().map_err(SessionError::io(&self.path, "flushed to the disk"))?;
+        file.sync_data().map_err(SessionError::io(&self.path, "flushed to the disk"))?;
         if !is_named {
             flush_directory(&self.path);
         }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.is_named = true;
-        state.acknowledged.flushed = state.acknowledged.flushed.max(records);
-        let mut line = Vec::with_capacity(MARK);
-        state.acknowledged.append_to(&mut line);
-        self.write(&line, self.mark)
+        let mut state = locked(&self.state);
+        // A save may have begun another journal meanwhile.
+        if let Some(state) = state.as_mut().filter(|state| state.target.is(&file)) {
+            state.is_named = true;
+            state.acknowledged.flushed = state.acknowledged.flushed.max(records);
+            let mut line = Vec::with_capacity(MARK);
+            state.acknowledged.append_to(&mut line);
+            state.write(&line, state.mark, &self.path)?;
+        }
+        Ok(())
     }
 
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<(), SessionError> {
-        write_at(&self.file, bytes, offset).map_err(SessionError::io(&self.path, "written"))
+    /// Creates the file with the records so far, unless it exists. Returns it; `None` if there are no records since the last
+    /// save.
+    ///
+    /// # Errors
+    /// Also when the session was released before.
+    pub(super) fn create(&self) -> Result<Option<Arc<File>>, SessionError> {
+        let mut lock = locked(&self.lock);
+        let bytes = match locked(&self.state).as_ref().map(|state| &state.target) {
+            None => return Ok(None),
+            Some(Target::File(file)) => return Ok(Some(Arc::clone(file))),
+            Some(Target::Memory(bytes)) => bytes.clone(),
+        };
+        let Some(lock) = lock.as_mut() else {
+            return Err(SessionError::store("the session", "written", "its writer was dropped"));
+        };
+        let file = create_file(&self.path, lock, &bytes)?;
+        if let Some(state) = locked(&self.state).as_mut() {
+            state.move_to(&file, &bytes).map_err(SessionError::io(&self.path, "written"))?;
+        }
+        Ok(Some(file))
+    }
+
+    /// Ends the journal by a save, whose file contains all records.
+    pub(super) fn save(
+        &self,
+        replace: impl FnOnce() -> Result<PathBuf, SessionError>,
+    ) -> Result<(), SessionError> {
+        let _lock = locked(&self.lock);
+        replace()?;
+        *locked(&self.state) = None;
+        files::remove(&self.path)
+    }
+
+    /// Releases the session. A flush that runs on another thread goes on.
+    pub(super) fn release(&self) {
+        *locked(&self.lock) = None;
+    }
+}
+
+impl State {
+    /// Begins a journal with its first record.
+    fn begin(record: &SessionRecord<'_>, summary: &SessionSummary) -> Result<Self, SessionError> {
+        let mut bytes = Vec::new();
+        // The session before this record, whose number is not included yet.
+        journal::begin(&mut bytes, record.session).map_err(encode)?;
+        let mark = bytes.len();
+        let records = mark + MARK + SUMMARY;
+        let end = (records + record.line.len() + 1) as u64;
+        let acknowledged = Acknowledged::new(record.number, 0);
+        acknowledged.append_to(&mut bytes);
+        let mut line = SummaryLine::default();
+        line.append_to(&mut bytes, record.number, end, summary).map_err(encode)?;
+        bytes.resize(records - 1, b' ');
+        bytes.push(b'\n');
+        bytes.extend_from_slice(record.line);
+        bytes.push(b'\n');
+        Ok(Self {
+            target: Target::Memory(bytes),
+            mark: mark as u64,
+            acknowledged,
+            summary: line,
+            end,
+            to_flush: flushed(record),
+            is_named: false,
+        })
+    }
+
+    fn append(
+        &mut self,
+        record: &SessionRecord<'_>,
+        summary: &SessionSummary,
+        bytes: &mut Vec<u8>,
+        path: &Path,
+    ) -> Result<(), SessionError> {
+        bytes.extend_from_slice(record.line);
+        bytes.push(b'\n');
+        self.write(bytes, self.end, path)?;
+        self.end += bytes.len() as u64;
+        self.acknowledged.records = record.number;
+        self.to_flush = self.to_flush.max(flushed(record));
+        bytes.clear();
+        self.acknowledged.append_to(bytes);
+        self.summary.append_to(bytes, record.number, self.end, summary).map_err(encode)?;
+        self.write(bytes, self.mark, path)
+    }
+
+    fn write(&mut self, bytes: &[u8], offset: u64, path: &Path) -> Result<(), SessionError> {
+        let written = match &mut self.target {
+            Target::File(file) => write_at(file, bytes, offset),
+            Target::Memory(content) => {
+                let mut cursor = Cursor::new(content);
+                cursor.set_position(offset);
+                cursor.write_all(bytes)
+            }
+        };
+        written.map_err(SessionError::io(path, "written"))
+    }
+
+    /// Writes further records to the file, which was created with `created`.
+    fn move_to(&mut self, file: &Arc<File>, created: &[u8]) -> std::io::Result<()> {
+        if let Target::Memory(content) = &self.target
+            && content != created
+        {
+            write_at(file, content.get(created.len()..).unwrap_or_default(), created.len() as u64)?;
+            // The lines before the records are written after the records, as in an append.
+            let mark = usize::try_from(self.mark).unwrap_or_default();
+            let lines = content.get(mark..mark + MARK + SUMMARY).unwrap_or_default();
+            write_at(file, lines, self.mark)?;
+        }
+        self.target = Target::File(Arc::clone(file));
+        Ok(())
+    }
+}
+
+impl Target {
+    fn is(&self, file: &Arc<File>) -> bool {
+        matches!(self, Self::File(other) if Arc::ptr_eq(other, file))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns the number of the record if it must be flushed, and 0 otherwise.
+fn flushed(record: &SessionRecord<'_>) -> u64 {
+    match record.durability {
+        Durability::Buffered => 0,
+        _ => record.number,
     }
 }
 

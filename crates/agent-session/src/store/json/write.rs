@@ -1,15 +1,13 @@
 //! Writes one session of the directory.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use agent_core::journal::{Durability, JournalWarning};
+use agent_core::journal::JournalWarning;
 use agent_core::{SessionId, Timestamp};
 
 use super::super::files;
 use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
-use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::JsonStore;
 use super::journal_file::JournalFile;
@@ -17,24 +15,20 @@ use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 
-/// The writer of a session: its lock, and its journal after the first record.
+/// The writer of a session.
 #[derive(Debug)]
 pub(super) struct JsonWriter {
     store: JsonStore,
     id: SessionId,
-    path: PathBuf,
     /// The size of the session's file.
     saved_bytes: u64,
     /// The size of file and journal together.
     size: SizeLimit,
-    /// The journal; created with the first record after a save.
-    journal: Option<Arc<JournalFile>>,
+    journal: Arc<JournalFile>,
     /// The summary of the session after the last record.
     summary: LiveSummary,
     /// The buffer of the next write, reused for its capacity.
     bytes: Vec<u8>,
-    /// Declared last, so that it is released after everything is written.
-    lock: WriteLock,
 }
 
 impl JsonWriter {
@@ -58,13 +52,11 @@ impl JsonWriter {
         let mut writer = Self {
             store: store.clone(),
             id: SessionId::from(id),
-            path,
             saved_bytes: 0,
             size: SizeLimit::new(store.max_file_bytes()),
-            journal: None,
+            journal: Arc::new(JournalFile::new(path, lock)),
             summary: LiveSummary::of(found.as_ref().unwrap_or(&empty)),
             bytes: Vec::new(),
-            lock,
         };
         writer.measure()?;
         Ok((writer, found))
@@ -81,11 +73,12 @@ impl JsonWriter {
 
     /// Checks that the session can be read with this record.
     fn check_size(&mut self, record: &SessionRecord<'_>) -> Result<(), SessionError> {
-        let journal = self.journal.as_ref().map_or(0, |journal| journal.end());
-        self.size.set(self.saved_bytes.saturating_add(journal));
+        self.size.set(self.saved_bytes.saturating_add(self.journal.end()));
         match self.size.allows(record) {
             true => Ok(()),
-            false => Err(SessionError::Full { path: self.path.clone(), limit: self.size.limit() }),
+            false => {
+                Err(SessionError::Full { path: self.journal.path().to_owned(), limit: self.size.limit() })
+            }
         }
     }
 }
@@ -95,30 +88,18 @@ impl BlockingSessionWriter for JsonWriter {
         self.check_size(record)?;
         let summary = self.summary.update(record);
         self.bytes.clear();
-        let journal = match &self.journal {
-            Some(journal) => {
-                journal.append(record, summary, &mut self.bytes)?;
-                journal
-            }
-            None => {
-                let created =
-                    JournalFile::create(&self.path, &mut self.lock, record, summary, &mut self.bytes)?;
-                self.journal.insert(Arc::new(created))
-            }
-        };
-        if record.durability == Durability::Buffered {
+        let is_pending = self.journal.append(record, summary, &mut self.bytes)?;
+        if !is_pending {
             return Ok(None);
         }
-        let journal = Arc::clone(journal);
-        Ok(Some(Box::new(move || journal.flush())))
+        let journal = Arc::clone(&self.journal);
+        Ok(Some(Box::new(move || journal.complete())))
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.store.replace(session)?;
-        self.journal = None;
+        self.journal.save(|| self.store.replace(session))?;
         self.summary = LiveSummary::of(session);
-        self.measure()?;
-        files::remove(&self.path)
+        self.measure()
     }
 
     fn warning(&mut self) -> Option<JournalWarning> {
@@ -127,6 +108,19 @@ impl BlockingSessionWriter for JsonWriter {
 
     fn reader(&self) -> Option<SessionReader> {
         let (store, id) = (self.store.clone(), self.id.clone());
-        Some(Arc::new(move || store.read(id.as_str()).map(LoadedSession::into_session)))
+        let journal = Arc::downgrade(&self.journal);
+        Some(Arc::new(move || {
+            if let Some(journal) = journal.upgrade() {
+                journal.create()?;
+            }
+            store.read(id.as_str()).map(LoadedSession::into_session)
+        }))
+    }
+}
+
+impl Drop for JsonWriter {
+    fn drop(&mut self) {
+        // A job or a reader can have the journal a moment longer.
+        self.journal.release();
     }
 }

@@ -17,7 +17,8 @@ use crate::model::Session;
 /// The rest of a blocking write: the record is durable when it has returned.
 pub type WriteJob = Box<dyn FnOnce() -> Result<(), SessionError> + Send>;
 
-/// The maximum number of [`WriteJob`]s of all sessions that run at the same time. Others wait without a thread.
+/// The maximum number of [`WriteJob`]s of all sessions that run at the same time; twice the number of processors where
+/// that is less. Others wait without a thread.
 pub const MAX_WRITE_JOBS: usize = 16;
 
 /// A store of sessions whose calls block, such as a directory or an embedded database. The methods and their guarantees

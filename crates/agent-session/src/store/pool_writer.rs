@@ -1,7 +1,8 @@
 //! Makes the calls of a blocking writer on the blocking pool.
 
-use std::sync::Arc;
+use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use agent_core::journal::JournalWarning;
 use async_trait::async_trait;
@@ -12,8 +13,12 @@ use super::record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
 use crate::error::SessionError;
 use crate::model::Session;
 
-/// The permits of the jobs that run.
-static JOBS: Semaphore = Semaphore::const_new(MAX_WRITE_JOBS);
+/// The permits of the jobs that run. More jobs than processors wait for the disk at the same time, but many more would take
+/// the processors from the runtime.
+static JOBS: LazyLock<Semaphore> = LazyLock::new(|| {
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    Semaphore::new(MAX_WRITE_JOBS.min(2 * processors))
+});
 
 /// An asynchronous writer that makes the calls of a blocking one on the blocking pool. Records are appended in place.
 #[derive(Debug)]

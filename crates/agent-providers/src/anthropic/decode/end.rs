@@ -4,7 +4,7 @@ use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 
 use crate::anthropic::wire;
 use crate::json::Text;
-use crate::rejection::Target;
+use crate::rejection::{self, Target};
 
 /// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ impl Stop {
     /// Converts the stop reason. `spoke` states whether the reply has any block.
     pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
-            return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
+            return rejection::unreasoned(target, spoke);
         };
         let stop = match reason.as_str() {
             // A paused turn and a compaction are complete replies; the next request continues from them.

@@ -18,7 +18,8 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    /// Stores the finish reason of a piece. The last one applies, because old servers send `STOP` in every piece.
+    /// Stores the finish reason of a piece. The last one applies: old servers send `STOP` in every piece, and with code
+    /// execution the vendor sends it in the middle of a reply.
     pub(super) fn note(&mut self, candidate: &Candidate<'_>) {
         let Some(reason) = candidate.finish_reason.filled().filter(|r| *r != "FINISH_REASON_UNSPECIFIED")
         else {
@@ -49,11 +50,6 @@ impl Stop {
     /// Records that the reply contains a call.
     pub(super) fn called(&mut self) {
         self.called = true;
-    }
-
-    /// Returns whether a finish reason was received.
-    pub(super) fn is_said(&self) -> bool {
-        self.reason.is_some()
     }
 
     /// Converts the finish reason to a completion or an error.

@@ -9,6 +9,7 @@ use agent_core::{
     ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _, ToolCall, Usage,
 };
 use agent_providers::ProviderRegistry;
+use tokio::task::JoinHandle;
 
 use super::cuts::Cut;
 use super::manifest::Case;
@@ -68,14 +69,28 @@ pub(super) fn has_provider(api: ApiProtocol) -> bool {
 
 /// Lets the provider ask, answers with the case's body in these pieces, and gathers what it says.
 pub(super) async fn play(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) -> Found {
-    let response =
-        Response { status: case.status.unwrap_or(200), headers: case.headers.clone(), pieces: cut.pieces };
+    let task = begin(server, api, case, cut);
+    task.await.unwrap_or_else(|lost| Found::broken(format!("the delivery panicked: {lost}")))
+}
+
+/// The same beside others.
+pub(super) fn begin(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) -> JoinHandle<Found> {
+    let response = Response {
+        status: case.status.unwrap_or(200),
+        headers: case.headers.clone(),
+        pieces: cut.pieces,
+        pause: cut.pause,
+    };
     let base_url = server.prepare(response);
     let vendor = case.vendor.clone().unwrap_or_else(|| "recorded".to_owned());
     let model = case.model.clone().unwrap_or_else(|| "recorded".to_owned());
     let model = ModelConfig::new(api, vendor, model).with_base_url(base_url).with_api_key("recorded-key");
+    tokio::spawn(heard(Arc::new(model)))
+}
+
+async fn heard(model: Arc<ModelConfig>) -> Found {
     // In a task of its own, so that a panic becomes a finding.
-    let task = tokio::spawn(ask(Arc::new(model)));
+    let task = tokio::spawn(ask(model));
     let stop = task.abort_handle();
     match tokio::time::timeout(PATIENCE, task).await {
         Ok(Ok(found)) => found,

@@ -103,7 +103,8 @@ pub struct AssistantMessage {
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The tokens used, as far as the provider reported them.
+    /// The tokens used, as far as the provider reported them. All counts are zero if it reported none: the usage of the
+    /// reply is then unknown, and a budget counts an estimate.
     pub usage: Usage,
     /// The time at which the reply began.
     #[serde(default)]

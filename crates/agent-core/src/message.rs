@@ -49,6 +49,8 @@ pub enum StopReason {
     Length,
     /// The model stopped to call tools.
     ToolUse,
+    /// The vendor paused an unfinished reply at a limit of one request. A further request continues it.
+    Paused,
     /// The call failed; `error_message` describes the failure.
     Error,
     /// The caller aborted the call. The part of the reply that had arrived is stored.

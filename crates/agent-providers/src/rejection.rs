@@ -58,7 +58,7 @@ pub(crate) struct VendorError {
 /// The code of errors that refuse a request or a reply for its content.
 const REFUSAL: &str = "refusal";
 
-/// The members by which OpenRouter says what its moderation found.
+/// The members with which OpenRouter describes what its moderation found.
 const MODERATION: &[&str] = &["flagged_input", "reasons"];
 
 /// The error kind of each known code and type, in lower case.

@@ -13,8 +13,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
-    Usage,
+    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason,
+    StreamEvent, Usage,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use super::encode::answer_tool;
 use super::error;
 use super::wire::{
-    CITATIONS, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback, RawChunk,
-    Usage as WireUsage,
+    CITATIONS, CONTINUATION, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback,
+    RawChunk, Usage as WireUsage,
 };
 use crate::blocks::Blocks;
 use crate::call_ids::{CallIds, Prefix};
@@ -307,6 +307,11 @@ impl Decode for Decoder {
         let completion = self.stop.completion()?;
         self.close_call(sink);
         self.blocks.close(sink);
+        if completion.stop_reason == StopReason::Paused
+            && let Some(token) = self.stop.token()
+        {
+            self.about.push((CONTINUATION, Value::String(token)));
+        }
         for (kind, data) in std::mem::take(&mut self.about) {
             let index = self.blocks.start(sink);
             sink(StreamEvent::Opaque { index, kind, data: &data });

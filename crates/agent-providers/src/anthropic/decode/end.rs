@@ -42,8 +42,9 @@ impl Stop {
             return rejection::unreasoned(target, spoke);
         };
         let stop = match reason.as_str() {
-            // A paused turn and a compaction are complete replies; the next request continues from them.
-            "end_turn" | "stop_sequence" | "pause_turn" | "compaction" => StopReason::Stop,
+            // A compaction is a complete reply; the next request continues from it.
+            "end_turn" | "stop_sequence" | "compaction" => StopReason::Stop,
+            "pause_turn" => StopReason::Paused,
             "max_tokens" => StopReason::Length,
             // The window became full during the reply, so its text is valid. An empty reply is an overflow.
             "model_context_window_exceeded" if spoke => StopReason::Length,

@@ -355,6 +355,32 @@ fn an_error_without_a_wrapper_is_an_error_wherever_it_stands() {
     }
 }
 
+/// The vendor's SDK sends the same request again with the token.
+#[test]
+fn a_reply_at_the_limit_of_one_request_is_paused_and_keeps_the_token_that_continues_it() {
+    let token = |reason: Value, token: &str| json!({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason, "continuationToken": token}]});
+    let tokens = |message: &AssistantMessage| -> Vec<Value> {
+        let opaque = message.content.iter().filter_map(|block| match block {
+            Content::Opaque(opaque) if opaque.kind == "continuationToken" => Some(opaque.data.clone()),
+            _ => None,
+        });
+        opaque.collect()
+    };
+    // An earlier token is a point from which a stream that broke off could continue.
+    let paused =
+        read(&[token(json!(null), "Zmlyc3Q="), token(json!("CONTINUATION"), "bGFzdA==")]).end.unwrap();
+    assert_eq!((paused.stop_reason, paused.text().as_str()), (StopReason::Paused, "aa"));
+    assert_eq!(tokens(&paused), [json!("bGFzdA==")]);
+    let early = read(&[token(json!(null), "Zmlyc3Q="), end("CONTINUATION")]).end.unwrap();
+    assert_eq!((early.stop_reason, tokens(&early)), (StopReason::Paused, vec![json!("Zmlyc3Q=")]));
+    let ended = read(&[token(json!(null), "Zmlyc3Q="), end("STOP")]).end.unwrap();
+    assert_eq!((ended.stop_reason, tokens(&ended)), (StopReason::Stop, vec![]), "it needs no continuation");
+    let without = read(&[parts(json!([{"text": "a"}])), end("CONTINUATION")]).end.unwrap();
+    assert_eq!(without.stop_reason, StopReason::Length, "it cannot be continued");
+    let cut = read(&[token(json!(null), "Zmlyc3Q=")]).end.unwrap_err();
+    assert_eq!(cut.kind(), ErrorKind::Network);
+}
+
 fn stream(pieces: &[&[u8]]) -> (Vec<OwnedStreamEvent>, Result<Completion, String>) {
     let mut framer = SseDecoder::new(1 << 20).with_bare_json();
     let (mut decoder, mut events) = (Decoder::new(&request()), Vec::new());

@@ -225,9 +225,10 @@ fn check_stop(reason: &str, frames: &[String], expect: Result<StopReason, ErrorK
 #[test]
 fn every_stop_reason_means_one_thing_and_an_unknown_one_is_named() {
     let text = [begin(0, json!({"type": "text", "text": "a"})), end(0)];
-    for reason in ["end_turn", "stop_sequence", "pause_turn", "compaction"] {
+    for reason in ["end_turn", "stop_sequence", "compaction"] {
         check_stop(reason, &text, Ok(StopReason::Stop));
     }
+    check_stop("pause_turn", &text, Ok(StopReason::Paused));
     check_stop("max_tokens", &text, Ok(StopReason::Length));
     check_stop("tool_use", &text, Ok(StopReason::ToolUse));
     check_stop("model_context_window_exceeded", &text, Ok(StopReason::Length));

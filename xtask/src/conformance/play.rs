@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig,
-    ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _, ToolCall, Usage,
+    ModelRequest, OpaqueContent, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _,
+    ToolCall, Usage,
 };
 use agent_providers::ProviderRegistry;
 use tokio::task::JoinHandle;
@@ -44,6 +45,8 @@ pub(super) struct Found {
     /// Over anything, in the order of the blocks.
     pub(super) all_signatures: Vec<String>,
     pub(super) redacted: Vec<String>,
+    /// The kinds of the blocks that only the vendor understands, as its SDK names them.
+    pub(super) server_items: Vec<String>,
     pub(super) usage: Usage,
     pub(super) end: FoundEnd,
 }
@@ -182,12 +185,22 @@ impl Tape {
                 Content::Opaque(opaque) => {
                     let signature = opaque.data.get("thoughtSignature").and_then(serde_json::Value::as_str);
                     found.all_signatures.extend(signature.map(str::to_owned));
+                    found.server_items.extend(server_item(opaque));
                 }
                 _ => {}
             }
         }
         found
     }
+}
+
+/// The name of the block in the vendor's SDK.
+fn server_item(opaque: &OpaqueContent) -> Option<String> {
+    // Bedrock's tools of the vendor are calls with a type.
+    if let Some(call) = opaque.data.get("toolUse") {
+        return Some(format!("{}:{}", call["type"].as_str()?, call["name"].as_str()?));
+    }
+    Some(opaque.kind.clone())
 }
 
 impl Found {
@@ -200,6 +213,7 @@ impl Found {
             signatures: Vec::new(),
             all_signatures: Vec::new(),
             redacted: Vec::new(),
+            server_items: Vec::new(),
             usage: Usage::default(),
             end: FoundEnd::Broken(why),
         }

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Response, Server};

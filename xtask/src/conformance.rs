@@ -17,7 +17,8 @@ use anyhow::{Context as _, bail};
 
 use crate::server;
 use crate::workspace::Workspace;
-use manifest::{Expected, Manifest};
+use manifest::{Case, Expected, Manifest};
+use play::Found;
 use report::{Failure, ProtocolReport, Report};
 
 /// The project's own set.
@@ -25,6 +26,9 @@ pub(crate) const OWN_SET: &str = "crates/agent-providers/conformance";
 
 /// The larger set that may lie beside the project.
 const SHARED_SET: &str = "../shared/fixtures";
+
+/// How many deliveries with pauses run beside each other.
+const AT_ONCE: usize = 32;
 
 /// What the command line asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -112,25 +116,38 @@ async fn protocol_report(
     if name == frames::FOLDER {
         return frames::report(manifest);
     }
-    let api = play::api_of(name).filter(|api| play::has_provider(*api));
-    for case in manifest.cases.iter().filter(|c| c.protocol == name) {
-        let Some(api) = api else {
-            report.without_provider += 1;
-            continue;
-        };
-        let body = manifest.body(case)?;
-        let expected: Expected = manifest.expected(case)?;
-        let (wanted, fired) = rules::wanted(name, &expected);
-        let mut first = None;
-        for cut in cuts::all(&body) {
-            let name_of_cut = cut.name;
-            let found = play::play(server, api, case, cut).await;
-            if let Some(difference) = compare::first_difference(&wanted, &found) {
-                first = Some(Failure { case: case.case.clone(), delivery: name_of_cut, difference });
-                break;
-            }
+    let cases: Vec<&Case> = manifest.cases.iter().filter(|c| c.protocol == name).collect();
+    let Some(api) = play::api_of(name).filter(|api| play::has_provider(*api)) else {
+        report.without_provider = cases.len();
+        return Ok(report);
+    };
+    for cases in cases.chunks(AT_ONCE) {
+        // The deliveries with pauses wait most of the time, so they run beside each other and the others.
+        let mut paused = Vec::new();
+        for case in cases {
+            let cut = cuts::paused(&manifest.body(case)?);
+            paused.push(cut.map(|cut| (cut.name, play::begin(server, api, case, cut))));
         }
-        report.add(first, &fired);
+        for (case, paused) in cases.iter().zip(paused) {
+            let (wanted, fired) = rules::wanted(name, &manifest.expected::<Expected>(case)?);
+            let failure = |found: &Found, delivery| {
+                let difference = compare::first_difference(&wanted, found)?;
+                Some(Failure { case: case.case.clone(), delivery, difference })
+            };
+            let mut first = None;
+            for cut in cuts::all(&manifest.body(case)?) {
+                let delivery = cut.name;
+                first = failure(&play::play(server, api, case, cut).await, delivery);
+                if first.is_some() {
+                    break;
+                }
+            }
+            if let Some((delivery, paused)) = paused {
+                let found = paused.await.context("a delivery with pauses panicked")?;
+                first = first.or_else(|| failure(&found, delivery));
+            }
+            report.add(first, &fired);
+        }
     }
     Ok(report)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,10 +23,13 @@ const CARRIAGE: &[&str] =
     &["content-length", "transfer-encoding", "content-encoding", "connection", "keep-alive"];
 
 /// A response as it is sent.
+#[derive(Debug, Default)]
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) pieces: Vec<Vec<u8>>,
+    /// How long to wait between two pieces.
+    pub(crate) pause: Duration,
 }
 
 /// The server. It ends when it is dropped.
@@ -46,7 +50,7 @@ pub(crate) struct Received {
 }
 
 /// How many base addresses are kept; older ones are not found any more.
-const KEPT: u64 = 32;
+const KEPT: u64 = 256;
 
 #[derive(Default)]
 struct State {
@@ -132,7 +136,10 @@ async fn answer(mut stream: TcpStream, prepared: &Prepared) -> anyhow::Result<()
         return Ok(());
     };
     stream.write_all(head(&response).as_bytes()).await?;
-    for piece in &response.pieces {
+    for (number, piece) in response.pieces.iter().enumerate() {
+        if number > 0 && !response.pause.is_zero() {
+            tokio::time::sleep(response.pause).await;
+        }
         let mut chunk = format!("{:x}\r\n", piece.len()).into_bytes();
         chunk.extend_from_slice(piece);
         chunk.extend_from_slice(b"\r\n");

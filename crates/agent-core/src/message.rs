@@ -49,6 +49,8 @@ pub enum StopReason {
     Length,
     /// The model stopped to call tools.
     ToolUse,
+    /// The vendor paused an unfinished reply at a limit of one request. A further request continues it.
+    Paused,
     /// The call failed; `error_message` describes the failure.
     Error,
     /// The caller aborted the call. The part of the reply that had arrived is stored.
@@ -103,7 +105,8 @@ pub struct AssistantMessage {
     /// The provider's id of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
-    /// The tokens used, as far as the provider reported them.
+    /// The tokens used, as far as the provider reported them. All counts are zero if it reported none: the usage of the
+    /// reply is then unknown, and a budget counts an estimate.
     pub usage: Usage,
     /// The time at which the reply began.
     #[serde(default)]

@@ -100,8 +100,15 @@ pub(crate) trait Decode: Send {
         ProviderError::new(ErrorKind::Network, context)
     }
 
-    /// Returns whether the terminal frame was decoded. The transport then waits only briefly for further frames.
+    /// Returns whether the end mark was decoded, after which nothing of the reply follows. The transport then waits only
+    /// briefly for the end of the body. A reason to stop is no end mark: usage or more of the reply may follow it.
     fn is_complete(&self) -> bool {
+        false
+    }
+
+    /// Returns whether the end of the body is the only end mark. A body that breaks off is then an error, even if a reason
+    /// to stop was decoded.
+    fn ends_with_body(&self) -> bool {
         false
     }
 

@@ -8,8 +8,9 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow;
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
+use agent_core::{Completion, ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, StopReason};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::protocol::Rejection;
 
@@ -50,7 +51,15 @@ pub(crate) struct VendorError {
     pub(crate) kind: Option<String>,
     /// The code, if it is an HTTP status.
     pub(crate) status: Option<u16>,
+    /// Whether the request was refused for its content.
+    pub(crate) refused: bool,
 }
+
+/// The code of errors that refuse a request or a reply for its content.
+const REFUSAL: &str = "refusal";
+
+/// The members with which OpenRouter describes what its moderation found.
+const MODERATION: &[&str] = &["flagged_input", "reasons"];
 
 /// The error kind of each known code and type, in lower case.
 const WORDS: &[(&str, ErrorKind)] = &[
@@ -102,6 +111,25 @@ impl VendorError {
         Self::from_value(&value)
     }
 
+    /// Parses the member `error` of a chunk; `None` if it reports none. An error of an unknown form is quoted.
+    pub(crate) fn of_member(error: &Value) -> Option<Self> {
+        is_error(error).then(|| {
+            let mut vendor = Self::from_value(error).unwrap_or_default();
+            if vendor.message.is_empty() {
+                if let Value::Object(object) = error {
+                    vendor.fill(object);
+                }
+                vendor.message = quoted(error.to_string().as_bytes());
+            }
+            vendor
+        })
+    }
+
+    /// Parses the JSON text of a member `error`.
+    pub(crate) fn of_raw(error: &RawValue) -> Option<Self> {
+        Self::of_member(&serde_json::from_str(error.get()).ok()?)
+    }
+
     /// Parses an error object of any known form, with or without an enclosing `error`.
     pub(crate) fn from_value(value: &Value) -> Option<Self> {
         match value {
@@ -150,6 +178,12 @@ impl VendorError {
                 _ => {}
             }
         }
+        if let Some(metadata) = object.get("metadata")
+            && MODERATION.iter().any(|member| metadata.get(member).is_some())
+        {
+            self.refused = true;
+            self.code = Some(REFUSAL.to_owned());
+        }
         if self.kind.is_none() {
             self.kind = object.get("type").and_then(Value::as_str).map(str::to_owned);
         }
@@ -157,6 +191,12 @@ impl VendorError {
 
     /// Returns the kind of the error, given the HTTP status of the response or `None` for an error within a stream.
     pub(crate) fn meaning(&self, status: Option<u16>) -> ErrorKind {
+        if self.refused {
+            return ErrorKind::Api;
+        }
+        if overflow::is_spent_text(&self.message) {
+            return ErrorKind::Quota;
+        }
         let word = |words: &[(&str, ErrorKind)]| {
             let said = [self.code.as_deref(), self.kind.as_deref()];
             let said = said.into_iter().flatten().map(str::to_lowercase).collect::<Vec<_>>();
@@ -202,13 +242,26 @@ fn is_error(value: &Value) -> bool {
     }
 }
 
+/// Returns the end of a reply that has an end mark and no stop reason. `spoke` states whether it has any block.
+///
+/// # Errors
+/// Returns an error that can be retried if the reply is empty.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+pub(crate) fn unreasoned(target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
+    if spoke {
+        return Ok(Completion::new(StopReason::Stop));
+    }
+    Err(target.fail(ErrorKind::Network, "the reply ended without content and without a stop reason", None))
+}
+
 /// Parses an error response of any vendor. The transport adds the target, the request id and the delay.
 pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     let model = &request.model;
     let status = rejection.status;
     if is_html(rejection.body) {
+        // A 413 stays an overflow: a shorter conversation has a shorter body.
         let kind = match classify_kind(status, "html") {
-            ErrorKind::ModelNotFound | ErrorKind::ContextOverflow => ErrorKind::Api,
+            ErrorKind::ModelNotFound => ErrorKind::Api,
             kind => kind,
         };
         let title = html_title(rejection.body).map(|t| format!(" titled {t:?}")).unwrap_or_default();
@@ -218,6 +271,10 @@ pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> Provide
                 ErrorKind::Auth => key_advice(model),
                 ErrorKind::Network | ErrorKind::RateLimited => {
                     "a proxy or gateway answered; try again later".to_owned()
+                }
+                ErrorKind::ContextOverflow => {
+                    "a proxy or gateway refused the size of the request; shorten it or raise the limit there"
+                        .to_owned()
                 }
                 _ => "check that base_url is the address of an API, not of a web site".to_owned(),
             });

@@ -14,6 +14,7 @@
 //! ```
 
 mod body;
+mod body_kind;
 mod call;
 mod client;
 mod failure;

@@ -66,12 +66,13 @@ fn reply() -> Vec<u8> {
         ),
         event("contentBlockStop", json!({"contentBlockIndex": 1})),
         event("messageStop", json!({"stopReason": "tool_use"})),
-        event(
-            "metadata",
-            json!({"usage": {"inputTokens": 9, "outputTokens": 12, "cacheReadInputTokens": 5, "cacheWriteInputTokens": 2}}),
-        ),
+        event("metadata", tokens()),
     ]
     .concat()
+}
+
+fn tokens() -> Value {
+    json!({"usage": {"inputTokens": 9, "outputTokens": 12, "cacheReadInputTokens": 5, "cacheWriteInputTokens": 2}})
 }
 
 fn model(server: &Server) -> ModelConfig {
@@ -85,6 +86,45 @@ fn header<'a>(asked: &'a Asked, name: &str) -> Option<&'a str> {
         let (found, value) = line.split_once(':')?;
         found.eq_ignore_ascii_case(name).then(|| value.trim())
     })
+}
+
+/// A good reply, until the event that names the stop reason.
+fn reply_without_tokens() -> Act {
+    let reply = reply();
+    let metadata = event("metadata", tokens()).len();
+    Act::Piece(reply[..reply.len() - metadata].to_vec())
+}
+
+/// The tokens follow the stop reason, and the vendor may take its time.
+#[tokio::test]
+async fn the_tokens_are_waited_for_as_long_as_the_server_may_be_silent() {
+    let script = vec![
+        head(200, STREAM),
+        reply_without_tokens(),
+        Act::Pause(Duration::from_millis(400)),
+        Act::Piece(event("metadata", tokens())),
+        // What is complete does not wait for the connection to end.
+        Act::Stall,
+    ];
+    let server = Server::start(vec![script]).await;
+    let message = call(&BedrockProvider::new(), &hello(model(&server))).await.message();
+    assert_eq!((message.usage.input, message.usage.output), (9, 12));
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+/// A reply whose tokens never come is complete; its usage is unknown.
+#[tokio::test]
+async fn a_reply_without_tokens_is_complete_and_reports_no_usage() {
+    let config = TransportConfig::default().with_idle_timeout(Duration::from_millis(200));
+    let provider = BedrockProvider::with_transport(Transport::new(config));
+    for end in [Act::Stall, Act::Cut, Act::End] {
+        let script = vec![head(200, STREAM), reply_without_tokens(), end];
+        let server = Server::start(vec![script]).await;
+        let outcome = call(&provider, &hello(model(&server))).await;
+        assert_eq!(outcome.message().tool_calls().count(), 1);
+        assert!(!outcome.events.iter().any(|e| matches!(e, OwnedStreamEvent::Usage { .. })));
+        assert!(outcome.message().usage.is_zero());
+    }
 }
 
 /// REQ-122, REQ-186.

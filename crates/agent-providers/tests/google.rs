@@ -20,7 +20,7 @@ use agent_core::{
     CancellationToken, Content, ErrorKind, ModelConfig, ProviderError, StopReason, StreamEvent,
     StreamProvider, ThinkingLevel, ToolDefinition, complete,
 };
-use agent_providers::GoogleProvider;
+use agent_providers::{GoogleProvider, Transport, TransportConfig};
 use serde_json::{Value, json};
 use support::{Act, Server, call, call_until, head, hello, piece, sse};
 use tokio::sync::Notify;
@@ -271,11 +271,44 @@ async fn live_the_vendor_answers() {
     assert!(!message.text().is_empty() && message.usage.output > 0);
 }
 
-/// The end is known before the connection ends.
+/// With code execution the vendor sends `STOP` and the tokens in a piece in the middle of a reply.
 #[tokio::test]
-async fn a_server_that_keeps_the_connection_open_after_the_end_does_not_hold_the_reply() {
-    let server =
-        Server::start(vec![vec![sse(), said(json!([{"text": "hi"}])), last("STOP"), Act::Stall]]).await;
-    // The stand-in is silent for ever; the call ends by itself.
-    assert_eq!(call(&GoogleProvider::new(), &hello(model(&server))).await.message().text(), "hi");
+async fn a_finish_reason_in_the_middle_does_not_end_the_reply_however_long_the_vendor_pauses() {
+    let pause = || Act::Pause(Duration::from_millis(400));
+    let script = vec![
+        sse(),
+        said(json!([{"executableCode": {"language": "PYTHON", "code": "print(6*7)"}}])),
+        last("STOP"),
+        pause(),
+        said(json!([{"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "42"}}])),
+        pause(),
+        said(json!([{"text": "It is 42."}])),
+        last("MAX_TOKENS"),
+        Act::End,
+    ];
+    let server = Server::start(vec![script]).await;
+    let message = call(&GoogleProvider::new(), &hello(model(&server))).await.message();
+    assert_eq!(message.text(), "It is 42.");
+    assert_eq!(message.content.len(), 3, "{:?}", message.content);
+    assert_eq!(message.stop_reason, agent_core::StopReason::Length, "the last reason counts");
+}
+
+/// The end of the body is the vendor's only end mark, so a body that does not end may be part of a reply.
+#[tokio::test]
+async fn a_body_that_does_not_end_is_an_error_although_a_finish_reason_came() {
+    let config = TransportConfig::default().with_idle_timeout(Duration::from_millis(200));
+    let provider = GoogleProvider::with_transport(Transport::new(config));
+    for (end, says) in [(Act::Stall, "nothing came for 0.2 s"), (Act::Cut, "")] {
+        let script = vec![sse(), said(json!([{"text": "half"}])), last("STOP"), end];
+        let server = Server::start(vec![script]).await;
+        let outcome = call(&provider, &hello(model(&server))).await;
+        assert_eq!(outcome.error().kind(), ErrorKind::Network);
+        assert!(outcome.error().to_string().contains(says), "{}", outcome.error());
+        assert_eq!(outcome.text(), "half");
+        assert_eq!(outcome.log.usage().output, 25, "the tokens that were counted are kept");
+    }
+    let script = vec![sse(), said(json!([{"text": "half"}])), last("SAFETY"), Act::Cut];
+    let server = Server::start(vec![script]).await;
+    let outcome = call(&provider, &hello(model(&server))).await;
+    assert_eq!(outcome.error().kind(), ErrorKind::Api, "a refusal is not tried again");
 }

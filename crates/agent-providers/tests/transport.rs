@@ -409,13 +409,38 @@ async fn https_without_tls_names_the_feature() {
     assert_error(outcome.error(), ErrorKind::Other, &["tls-rustls"]);
 }
 
-/// D18. Without `[DONE]`, but with all that may come before it.
+/// D18. A server that counts tokens in every chunk sends the last count behind the reason, after any pause.
 #[tokio::test]
-async fn a_reply_with_reason_and_usage_does_not_wait_for_the_done_mark() {
-    let last = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":1}}"#;
-    let (outcome, _server) =
-        outcome(vec![sse(), delta("ok"), piece(&format!("{last}\n\n")), Act::Stall]).await;
-    assert_eq!(outcome.message().text(), "ok");
+async fn what_follows_the_finish_reason_is_read_however_long_the_server_pauses() {
+    let chunk = |choices: &str, output: u32| {
+        let usage = format!("{{\"prompt_tokens\":1,\"completion_tokens\":{output}}}");
+        piece(&format!("data: {{\"choices\":[{choices}],\"usage\":{usage}}}\n\n"))
+    };
+    let pause = || Act::Pause(Duration::from_millis(400));
+    let script = vec![
+        sse(),
+        chunk("{\"delta\":{\"content\":\"all \"}}", 1),
+        chunk("{\"delta\":{},\"finish_reason\":\"stop\"}", 2),
+        pause(),
+        chunk("{\"delta\":{\"content\":\"of it\"}}", 3),
+        pause(),
+        chunk("", 7),
+        Act::End,
+    ];
+    let (outcome, _server) = outcome(script).await;
+    assert_eq!(outcome.message().text(), "all of it");
+    assert_eq!(outcome.message().usage.output, 7);
+}
+
+/// D18. A server that sends no `[DONE]` and leaves the body open holds the reply until it counts as silent.
+#[tokio::test]
+async fn a_reply_with_a_finish_reason_is_complete_when_the_server_falls_silent() {
+    let config = TransportConfig::default().with_idle_timeout(Duration::from_millis(200));
+    let provider = OpenAiChatProvider::with_transport(Transport::new(config));
+    let last = r#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let script = vec![sse(), delta("ok"), piece(&format!("{last}\n\n")), Act::Stall];
+    let server = Server::start(vec![script]).await;
+    assert_eq!(call(&provider, &hello(model(&server))).await.message().text(), "ok");
 }
 
 /// A server that says that the reply is complete and then nothing: the caller does not wait for the connection.

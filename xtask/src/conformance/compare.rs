@@ -28,6 +28,7 @@ pub(super) fn first_difference(wanted: &Wanted, found: &Found) -> Option<Differe
         })
         .or_else(|| signatures(wanted, found))
         .or_else(|| list("redacted_thinking", wanted.redacted.as_ref(), &found.redacted))
+        .or_else(|| server_items(wanted, found))
         .or_else(|| usage(wanted, found))
 }
 
@@ -134,6 +135,29 @@ fn list(field: &str, wanted: Option<&Vec<String>>, found: &[String]) -> Option<D
     } else {
         difference(field, &format!("{wanted:?}"), &format!("{found:?}"))
     }
+}
+
+/// The blocks that the SDK lists have to be among ours in their order. We keep more: reasoning without text, sources. In a
+/// reply that failed, what had not ended may be missing.
+fn server_items(wanted: &Wanted, found: &Found) -> Option<Difference> {
+    let items = wanted.server_items.as_ref().filter(|_| matches!(wanted.end, WantedEnd::Complete(..)))?;
+    let mut ours = found.server_items.iter().map(|item| snake_case(item));
+    if items.iter().all(|item| ours.any(|our| our == snake_case(item))) {
+        return None;
+    }
+    difference("server_items", &format!("{items:?}"), &format!("{:?}", found.server_items))
+}
+
+/// Google's SDK writes `executable_code` for the member `executableCode`.
+fn snake_case(name: &str) -> String {
+    let mut out = String::new();
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            out.push('_');
+        }
+        out.push(letter.to_ascii_lowercase());
+    }
+    out
 }
 
 fn signatures(wanted: &Wanted, found: &Found) -> Option<Difference> {

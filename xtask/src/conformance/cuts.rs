@@ -1,5 +1,26 @@
 //! Where a body is cut into pieces before it is sent. Each piece arrives as a chunk of its own.
 
+use std::time::Duration;
+
+/// The wait between two pieces of a paused delivery. Longer than any wait of ours behind the end of a reply.
+const PAUSE: Duration = Duration::from_millis(400);
+
+/// The most pauses of one delivery.
+const MAX_PAUSES: usize = 4;
+
+/// What names a reason to stop, in any protocol. A null is none.
+const REASONS: &[&str] = &[
+    "\"finish_reason\":\"",
+    "\"finish_reason\": \"",
+    "\"finishReason\"",
+    "\"stop_reason\":\"",
+    "\"stop_reason\": \"",
+    "\"stopReason\"",
+    "\"done_reason\"",
+    "\"response.completed\"",
+    "\"message_stop\"",
+];
+
 /// Bodies up to this size are also sent byte by byte from end to end.
 const BYTEWISE: usize = 8 << 10;
 
@@ -12,6 +33,8 @@ pub(super) struct Cut {
     pub(super) name: &'static str,
     /// The pieces, none of them empty.
     pub(super) pieces: Vec<Vec<u8>>,
+    /// How long the server waits between two of them.
+    pub(super) pause: Duration,
 }
 
 /// The body whole, and cut in four hostile ways. The same body is always cut alike.
@@ -20,7 +43,7 @@ pub(super) fn all(body: &[u8]) -> Vec<Cut> {
         places.retain(|p| *p > 0 && *p < body.len());
         places.sort_unstable();
         places.dedup();
-        Cut { name, pieces: pieces(body, &places) }
+        Cut { name, pieces: pieces(body, &places), pause: Duration::ZERO }
     };
     vec![
         cut("whole", Vec::new()),
@@ -29,6 +52,51 @@ pub(super) fn all(body: &[u8]) -> Vec<Cut> {
         cut("mid line", mid_lines(body)),
         cut("odd sizes", odd_sizes(body)),
     ]
+}
+
+/// The body with a pause behind each of the first frames that name a reason to stop, where something follows: a reply
+/// must not end there. `None` when there is no such place.
+pub(super) fn paused(body: &[u8]) -> Option<Cut> {
+    let ends = frames(body);
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let names_reason = |(start, end): &(usize, usize)| {
+        let frame = String::from_utf8_lossy(&body[*start..*end]);
+        REASONS.iter().any(|reason| frame.contains(reason))
+    };
+    let places = starts.zip(ends.iter().copied()).filter(names_reason).map(|(_, end)| end);
+    let places: Vec<usize> = places.filter(|end| *end < body.len()).take(MAX_PAUSES).collect();
+    (!places.is_empty()).then(|| Cut { name: "with pauses", pieces: pieces(body, &places), pause: PAUSE })
+}
+
+/// The places behind the frames: events that an empty line ends, lines, or frames that begin with their length.
+fn frames(body: &[u8]) -> Vec<usize> {
+    if body.first() == Some(&0) {
+        return length_prefixed(body);
+    }
+    let has_events = [b"\n\n".as_slice(), b"\r\n\r\n"].iter().any(|end| contains(body, end));
+    let ends_frame = |at: usize| {
+        let lines = &body[..=at];
+        lines.ends_with(b"\n") && (!has_events || lines.ends_with(b"\n\n") || lines.ends_with(b"\r\n\r\n"))
+    };
+    (0..body.len()).filter(|at| ends_frame(*at)).map(|at| at + 1).collect()
+}
+
+fn contains(body: &[u8], part: &[u8]) -> bool {
+    body.windows(part.len()).any(|window| window == part)
+}
+
+fn length_prefixed(body: &[u8]) -> Vec<usize> {
+    let mut ends = Vec::new();
+    let mut at: usize = 0;
+    while let Some(length) = body.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+        let length = u32::from_be_bytes(*length) as usize;
+        at = at.saturating_add(length.max(4));
+        if at > body.len() {
+            break;
+        }
+        ends.push(at);
+    }
+    ends
 }
 
 fn pieces(body: &[u8], places: &[usize]) -> Vec<Vec<u8>> {

@@ -53,6 +53,8 @@ pub(super) struct Expected {
     pub(super) partial_tool_calls: Vec<ExpectedCall>,
     pub(super) thinking_signatures: Option<Vec<String>>,
     pub(super) redacted_thinking: Option<Vec<String>>,
+    /// The types of the blocks, items and parts that are neither text, nor thinking, nor calls of the client's tools.
+    pub(super) server_items: Option<Vec<String>>,
     pub(super) stop_reason: Option<String>,
     pub(super) stop_sequence: Option<String>,
     pub(super) usage: ExpectedUsage,

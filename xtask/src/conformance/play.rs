@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, Content, ErrorKind, History, Message, ModelConfig,
-    ModelRequest, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _, ToolCall, Usage,
+    ModelRequest, OpaqueContent, ProviderError, ReplyLog, StopReason, StreamEvent, StreamProvider as _,
+    ToolCall, Usage,
 };
 use agent_providers::ProviderRegistry;
+use tokio::task::JoinHandle;
 
 use super::cuts::Cut;
 use super::manifest::Case;
@@ -43,6 +45,8 @@ pub(super) struct Found {
     /// Over anything, in the order of the blocks.
     pub(super) all_signatures: Vec<String>,
     pub(super) redacted: Vec<String>,
+    /// The kinds of the blocks that only the vendor understands, as its SDK names them.
+    pub(super) server_items: Vec<String>,
     pub(super) usage: Usage,
     pub(super) end: FoundEnd,
 }
@@ -68,14 +72,28 @@ pub(super) fn has_provider(api: ApiProtocol) -> bool {
 
 /// Lets the provider ask, answers with the case's body in these pieces, and gathers what it says.
 pub(super) async fn play(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) -> Found {
-    let response =
-        Response { status: case.status.unwrap_or(200), headers: case.headers.clone(), pieces: cut.pieces };
+    let task = begin(server, api, case, cut);
+    task.await.unwrap_or_else(|lost| Found::broken(format!("the delivery panicked: {lost}")))
+}
+
+/// The same beside others.
+pub(super) fn begin(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) -> JoinHandle<Found> {
+    let response = Response {
+        status: case.status.unwrap_or(200),
+        headers: case.headers.clone(),
+        pieces: cut.pieces,
+        pause: cut.pause,
+    };
     let base_url = server.prepare(response);
     let vendor = case.vendor.clone().unwrap_or_else(|| "recorded".to_owned());
     let model = case.model.clone().unwrap_or_else(|| "recorded".to_owned());
     let model = ModelConfig::new(api, vendor, model).with_base_url(base_url).with_api_key("recorded-key");
+    tokio::spawn(heard(Arc::new(model)))
+}
+
+async fn heard(model: Arc<ModelConfig>) -> Found {
     // In a task of its own, so that a panic becomes a finding.
-    let task = tokio::spawn(ask(Arc::new(model)));
+    let task = tokio::spawn(ask(model));
     let stop = task.abort_handle();
     match tokio::time::timeout(PATIENCE, task).await {
         Ok(Ok(found)) => found,
@@ -167,12 +185,22 @@ impl Tape {
                 Content::Opaque(opaque) => {
                     let signature = opaque.data.get("thoughtSignature").and_then(serde_json::Value::as_str);
                     found.all_signatures.extend(signature.map(str::to_owned));
+                    found.server_items.extend(server_item(opaque));
                 }
                 _ => {}
             }
         }
         found
     }
+}
+
+/// The name of the block in the vendor's SDK.
+fn server_item(opaque: &OpaqueContent) -> Option<String> {
+    // Bedrock's tools of the vendor are calls with a type.
+    if let Some(call) = opaque.data.get("toolUse") {
+        return Some(format!("{}:{}", call["type"].as_str()?, call["name"].as_str()?));
+    }
+    Some(opaque.kind.clone())
 }
 
 impl Found {
@@ -185,6 +213,7 @@ impl Found {
             signatures: Vec::new(),
             all_signatures: Vec::new(),
             redacted: Vec::new(),
+            server_items: Vec::new(),
             usage: Usage::default(),
             end: FoundEnd::Broken(why),
         }

@@ -4,12 +4,14 @@
 //! the fields of that result, never the case; it changes no text, no name and no argument. Each has a name, and the
 //! report counts in how many cases it changed something.
 
+mod errors;
 mod google;
 
 use agent_core::{ErrorKind, StopReason};
 use serde_json::Value;
 
-use super::manifest::{Expected, ExpectedCall, ExpectedError, ExpectedUsage};
+use super::manifest::{Expected, ExpectedCall, ExpectedUsage};
+use errors::{error_kind, heeding_the_vendor};
 
 /// The buckets of prompt tokens are disjoint: what Chat Completions counts as input has the cached part taken out.
 const DISJOINT_USAGE: &str = "usage: cached tokens are not input tokens";
@@ -67,6 +69,7 @@ pub(super) struct Wanted {
     pub(super) signatures: Option<Vec<String>>,
     pub(super) signed: Signed,
     pub(super) redacted: Option<Vec<String>>,
+    pub(super) server_items: Option<Vec<String>>,
     pub(super) usage: ExpectedUsage,
     pub(super) end: WantedEnd,
 }
@@ -101,6 +104,7 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
         signatures: expected.thinking_signatures.clone(),
         signed: if is_google(protocol) { Signed::EveryBlock } else { Signed::Thinking },
         redacted: expected.redacted_thinking.clone(),
+        server_items: expected.server_items.clone(),
         usage,
         end,
     };
@@ -258,8 +262,8 @@ const FAILURE_WORDS: &[&str] = &[
 /// The vendors' stop words; no two vendors use one word in two meanings.
 fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
-        "end_turn" | "stop_sequence" | "pause_turn" | "compaction" | "stop" | "end" | "eos" | "eos_token"
-        | "complete" | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
+        "end_turn" | "stop_sequence" | "compaction" | "stop" | "end" | "eos" | "eos_token" | "complete"
+        | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
         "max_tokens"
         | "MAX_TOKENS"
         | "2"
@@ -269,13 +273,14 @@ fn stop_reason(word: &str) -> Option<StopReason> {
         | "incomplete"
         | "incomplete:max_output_tokens" => Some(StopReason::Length),
         "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),
+        "pause_turn" | "CONTINUATION" => Some(StopReason::Paused),
         _ => None,
     }
 }
 
 fn by_calls(reason: StopReason, expected: &Expected, fired: &mut Vec<&'static str>) -> StopReason {
     let decided = match (reason, expected.tool_calls.is_empty()) {
-        (StopReason::Stop, false) => StopReason::ToolUse,
+        (StopReason::Stop | StopReason::Paused, false) => StopReason::ToolUse,
         (StopReason::ToolUse, true) => StopReason::Stop,
         (other, _) => other,
     };
@@ -283,116 +288,4 @@ fn by_calls(reason: StopReason, expected: &Expected, fired: &mut Vec<&'static st
         fired.push(CALLS_DECIDE);
     }
     decided
-}
-
-/// Words of an error that say that the conversation was too long. The list is made from vendors' documentation,
-/// apart from the one in agent-core, so that the two check each other.
-const OVERFLOW_WORDS: &[&str] = &[
-    "context length",
-    "context_length",
-    "context size",
-    "context window",
-    "prompt is too long",
-    "prompt too long",
-    "input is too long",
-    "maximum prompt length",
-    "input token count",
-    "prompt token count",
-    "model token limit",
-    "maximum number of tokens",
-    "max_new_tokens` must be",
-    "reduce the length of the messages",
-];
-
-/// Words that say that money or a quota has run out.
-const QUOTA_WORDS: &[&str] =
-    &["insufficient_quota", "current quota", "billing", "credit balance", "usage limit", "usage_limit"];
-
-/// Words of a 400 that say that there is no such model, or that the key is wrong.
-const NO_MODEL_WORDS: &[&str] = &[
-    "invalid_model",
-    "model_not_found",
-    "model not found",
-    "invalid model",
-    "not a valid model",
-    "model identifier is invalid",
-];
-const BAD_KEY_WORDS: &[&str] = &["invalid_api_key", "api key not valid", "incorrect api key"];
-
-/// The kind of an error, from what the SDK raised: its HTTP status, or for an error inside of a stream the type and
-/// code that the vendor gave.
-fn error_kind(protocol: &str, error: &ExpectedError) -> ErrorKind {
-    let said = [
-        error.kind.clone().unwrap_or_default(),
-        code(error),
-        error.message.clone().unwrap_or_default(),
-        error.body.to_string(),
-    ]
-    .join(" ")
-    .to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|w| said.contains(w));
-    let in_stream = code(error).parse::<i64>().ok();
-    let status =
-        error.status.filter(|s| (300..600).contains(s)).or(in_stream.filter(|s| (300..600).contains(s)));
-    if is_google(protocol)
-        && let Some(kind) = google::error_kind(status, &said)
-    {
-        return kind;
-    }
-    match status {
-        Some(402) => ErrorKind::Quota,
-        Some(429) if says(QUOTA_WORDS) => ErrorKind::Quota,
-        Some(429) => ErrorKind::RateLimited,
-        Some(401 | 403) => ErrorKind::Auth,
-        Some(404) => ErrorKind::ModelNotFound,
-        Some(408 | 500..=599) => ErrorKind::Network,
-        // A single request above a rate's limit: to wait does not help.
-        Some(413) if says(&["rate_limit_exceeded", "tokens per minute"]) => ErrorKind::Api,
-        Some(413) => ErrorKind::ContextOverflow,
-        Some(400) if error.body == Value::String(String::new()) => ErrorKind::ContextOverflow,
-        Some(400) if says(BAD_KEY_WORDS) => ErrorKind::Auth,
-        Some(400) if says(QUOTA_WORDS) || said.contains("servicequotaexceeded") => ErrorKind::Quota,
-        Some(400 | 422) if says(NO_MODEL_WORDS) => ErrorKind::ModelNotFound,
-        Some(_) if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
-        Some(_) => ErrorKind::Api,
-        // AWS names an exception in the stream; a frame that was changed on the way has no name.
-        None if protocol == "bedrock" => match code(error).to_lowercase().as_str() {
-            "throttlingexception" => ErrorKind::RateLimited,
-            "servicequotaexceededexception" => ErrorKind::Quota,
-            "accessdeniedexception" => ErrorKind::Auth,
-            "resourcenotfoundexception" => ErrorKind::ModelNotFound,
-            _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
-            "validationexception" => ErrorKind::Api,
-            _ => ErrorKind::Network,
-        },
-        // The Responses API gives its errors a code and no type.
-        None => match error.kind.clone().unwrap_or_else(|| code(error)).as_str() {
-            "overloaded_error" | "api_error" | "server_error" | "timeout_error" => ErrorKind::Network,
-            "rate_limit_error" | "rate_limit_exceeded" => ErrorKind::RateLimited,
-            "authentication_error" | "permission_error" => ErrorKind::Auth,
-            "insufficient_quota" | "billing_error" => ErrorKind::Quota,
-            "not_found_error" => ErrorKind::ModelNotFound,
-            _ if says(OVERFLOW_WORDS) => ErrorKind::ContextOverflow,
-            // Ollama gives a text only; in mid-stream it is the runner that failed. So it is where OpenAI names no code.
-            "" if matches!(protocol, "ollama" | "openai-responses" | "azure-responses") => ErrorKind::Network,
-            _ => ErrorKind::Api,
-        },
-    }
-}
-
-/// The kind after the header `x-should-retry`, by which a vendor overrides what its status says.
-fn heeding_the_vendor(kind: ErrorKind, error: &ExpectedError) -> ErrorKind {
-    match (error.headers.get("x-should-retry").map(String::as_str), kind) {
-        (Some("true"), ErrorKind::Api) => ErrorKind::Network,
-        (Some("false"), ErrorKind::Network | ErrorKind::RateLimited) => ErrorKind::Api,
-        _ => kind,
-    }
-}
-
-fn code(error: &ExpectedError) -> String {
-    match &error.code {
-        Value::String(code) => code.clone(),
-        Value::Number(code) => code.to_string(),
-        _ => String::new(),
-    }
 }

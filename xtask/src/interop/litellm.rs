@@ -185,7 +185,7 @@ fn stream(deltas: Vec<Value>, stop: &str) -> Response {
     pieces.push(chunk(json!([]), usage));
     pieces.push(b"data: [DONE]\n\n".to_vec());
     let headers = BTreeMap::from([("content-type".to_owned(), "text/event-stream".to_owned())]);
-    Response { status: 200, headers, pieces }
+    Response { status: 200, headers, pieces, ..Response::default() }
 }
 
 /// A text, in pieces of a few characters.
@@ -218,5 +218,5 @@ fn calls() -> Response {
 fn error(status: u16, message: &str, kind: &str, code: &str) -> Response {
     let body = json!({"error": {"message": message, "type": kind, "code": code}});
     let headers = BTreeMap::from([("content-type".to_owned(), "application/json".to_owned())]);
-    Response { status, headers, pieces: vec![body.to_string().into_bytes()] }
+    Response { status, headers, pieces: vec![body.to_string().into_bytes()], ..Response::default() }
 }

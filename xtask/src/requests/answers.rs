@@ -33,7 +33,12 @@ impl Answer {
             ApiProtocol::BedrockConverseStream => {
                 let headers =
                     [("content-type".to_owned(), "application/vnd.amazon.eventstream".to_owned())].into();
-                return Response { status: 200, headers, pieces: vec![self.bedrock()] };
+                return Response {
+                    status: 200,
+                    headers,
+                    pieces: vec![self.bedrock()],
+                    ..Response::default()
+                };
             }
             ApiProtocol::OllamaChat => ("application/x-ndjson", self.ollama()),
             ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {
@@ -45,7 +50,7 @@ impl Answer {
             _ => ("text/event-stream", self.openai_chat()),
         };
         let headers = [("content-type".to_owned(), kind.to_owned())].into();
-        Response { status: 200, headers, pieces: vec![body.into_bytes()] }
+        Response { status: 200, headers, pieces: vec![body.into_bytes()], ..Response::default() }
     }
 
     fn anthropic(&self) -> String {

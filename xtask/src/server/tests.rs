@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::{Response, Server};
@@ -27,6 +25,7 @@ async fn each_piece_is_a_chunk_of_its_own_under_any_path() {
         status: 429,
         headers: headers.map(|(n, v)| (n.to_owned(), v.to_owned())).into(),
         pieces: vec![b"ab".to_vec(), b"c\n".to_vec()],
+        ..Response::default()
     });
     let answer = ask(&base, "/v1/messages", "{\"hello\": true}").await;
     assert!(answer.starts_with("HTTP/1.1 429 "), "{answer}");
@@ -37,7 +36,7 @@ async fn each_piece_is_a_chunk_of_its_own_under_any_path() {
 #[tokio::test]
 async fn two_responses_do_not_meet_and_an_unknown_path_is_not_found() {
     let server = Server::start().await.unwrap();
-    let response = |text: &str| Response { status: 200, headers: BTreeMap::new(), pieces: vec![text.into()] };
+    let response = |text: &str| Response { status: 200, pieces: vec![text.into()], ..Response::default() };
     let one = server.prepare(response("one"));
     let two = server.prepare(response("two"));
     assert!(ask(&two, "/x", "").await.contains("two"));
@@ -49,7 +48,7 @@ async fn two_responses_do_not_meet_and_an_unknown_path_is_not_found() {
 #[tokio::test]
 async fn responses_come_one_after_the_other_and_what_was_asked_is_kept() {
     let server = Server::start().await.unwrap();
-    let response = |text: &str| Response { status: 200, headers: BTreeMap::new(), pieces: vec![text.into()] };
+    let response = |text: &str| Response { status: 200, pieces: vec![text.into()], ..Response::default() };
     let base = server.prepare_all(vec![response("one"), response("two")]);
     let other = server.prepare(response("other"));
     for (body, answer) in [("a", "one"), ("bé", "two"), ("c", "two")] {

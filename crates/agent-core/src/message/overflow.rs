@@ -43,6 +43,12 @@ const PHRASES: &[&str] = &[
     "`inputs` tokens + `max_new_tokens` must be <= #",
     "too many tokens",
     "token limit exceeded",
+    "exceeds model context window",
+    "request payload size exceeds the limit",
+    // LM Studio; newer versions without the misplaced article.
+    "when context the overflows",
+    "when context overflows",
+    "when the context overflows",
 ];
 
 /// Phrases of throttling. A text that contains one of them is not an overflow.
@@ -60,21 +66,21 @@ const THROTTLING: &[&str] = &[
     "peak load",
 ];
 
-/// Phrases of exhausted credit or quota.
-const QUOTA: &[&str] = &[
+/// Phrases of exhausted credit, whatever the status of the response.
+const SPENT: &[&str] = &[
     "insufficient_quota",
     "insufficient quota",
     "exceeded your current quota",
-    "billing",
     "out of credit",
-    "credit balance",
+    "credit balance is too low",
     "insufficient balance",
+    "balance is insufficient",
     "insufficient credits",
-    "usage limit",
-    "usage_limit",
-    "payment required",
-    "spending limit",
 ];
+
+/// Phrases that concern credit or quota in a response whose status allows both.
+const QUOTA: &[&str] =
+    &["billing", "credit balance", "usage limit", "usage_limit", "payment required", "spending limit"];
 
 /// Returns whether a response with this HTTP status and text says that the conversation is too long.
 #[must_use]
@@ -104,7 +110,15 @@ pub fn is_throttling_text(message: &str) -> bool {
 /// Returns whether a text says that credit or quota is exhausted.
 #[must_use]
 pub fn is_quota_text(message: &str) -> bool {
-    contains_any(&message.to_lowercase(), QUOTA)
+    let text = message.to_lowercase();
+    contains_any(&text, SPENT) || contains_any(&text, QUOTA)
+}
+
+/// Returns whether a text says without doubt that credit is exhausted. Some servers send such texts with the status of
+/// another error, such as 401, 403 or 500.
+#[must_use]
+pub fn is_spent_text(message: &str) -> bool {
+    contains_any(&message.to_lowercase(), SPENT)
 }
 
 fn contains_any(text: &str, phrases: &[&str]) -> bool {

@@ -181,6 +181,7 @@ fn reasons_to_stop_are_camel_case() {
         (StopReason::Stop, "stop"),
         (StopReason::Length, "length"),
         (StopReason::ToolUse, "toolUse"),
+        (StopReason::Paused, "paused"),
         (StopReason::Error, "error"),
         (StopReason::Aborted, "aborted"),
     ] {

@@ -53,7 +53,8 @@ impl Usage {
         Self { input, output, reasoning: 0, cache_read, cache_write, total_tokens }
     }
 
-    /// Returns whether no tokens were used.
+    /// Returns whether all counts are zero. A reply always uses tokens, so the usage of a reply is then unknown: the
+    /// provider did not report it.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         *self == Self::default()

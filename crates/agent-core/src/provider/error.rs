@@ -301,6 +301,9 @@ pub fn classify_kind(status: u16, message: &str) -> ErrorKind {
     if overflow::is_context_overflow(status, message) {
         return ErrorKind::ContextOverflow;
     }
+    if overflow::is_spent_text(message) {
+        return ErrorKind::Quota;
+    }
     match status {
         401 | 403 => ErrorKind::Auth,
         404 => ErrorKind::ModelNotFound,

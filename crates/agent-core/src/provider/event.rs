@@ -118,7 +118,7 @@ pub enum StreamEvent<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Completion {
-    /// The stop reason: `Stop`, `Length` or `ToolUse`.
+    /// The stop reason: `Stop`, `Length`, `ToolUse` or `Paused`.
     pub stop_reason: StopReason,
     /// The vendor's own name of the reason.
     pub vendor_reason: Option<String>,

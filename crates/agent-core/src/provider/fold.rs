@@ -249,7 +249,7 @@ impl ReplyLog {
         let content = self.content();
         let calls = content.iter().any(|c| matches!(c, Content::ToolCall(_)));
         let stop_reason = match completion.stop_reason {
-            StopReason::Stop if calls => StopReason::ToolUse,
+            StopReason::Stop | StopReason::Paused if calls => StopReason::ToolUse,
             StopReason::ToolUse if !calls => StopReason::Stop,
             other => other,
         };

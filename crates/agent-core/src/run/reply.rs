@@ -99,7 +99,7 @@ impl Run {
         let Some(window) = window.map(u64::from) else { return false };
         let prompt = message.usage.prompt_tokens();
         match message.stop_reason {
-            StopReason::Stop => prompt > window,
+            StopReason::Stop | StopReason::Paused => prompt > window,
             StopReason::Length => {
                 message.usage.output == 0 && prompt.saturating_mul(100) >= window.saturating_mul(99)
             }

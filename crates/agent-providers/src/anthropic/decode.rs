@@ -18,7 +18,7 @@ use super::wire;
 use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
-use crate::rejection::Target;
+use crate::rejection::{Target, VendorError};
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use block::{Kind, Open};
@@ -247,7 +247,14 @@ impl Decode for Decoder {
             }
         }
         // Some relays send an end mark of their own after the reply's.
-        if self.complete { Ok(Flow::More) } else { Err(error::unreadable(&self.target, cause)) }
+        if self.complete {
+            return Ok(Flow::More);
+        }
+        // The text of an error without a wrapper stands where an event has its message.
+        Err(match VendorError::from_body(frame.data.as_bytes()) {
+            Some(error) => error.in_stream(),
+            None => error::unreadable(&self.target, cause),
+        })
     }
 
     fn is_complete(&self) -> bool {

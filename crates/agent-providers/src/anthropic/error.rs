@@ -4,7 +4,7 @@
 mod tests;
 
 use agent_core::provider::error::classify_kind;
-use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
+use agent_core::provider::overflow::{is_overflow_text, is_quota_text, is_spent_text};
 use agent_core::{ErrorKind, ModelRequest, ProviderError};
 
 use super::wire::{ErrorAnswer, ErrorBody};
@@ -55,6 +55,9 @@ pub(super) fn unreadable(target: &Target, cause: serde_json::Error) -> ProviderE
 /// is unknown.
 fn kind_of(status: Option<u16>, body: &ErrorBody<'_>, message: &str) -> ErrorKind {
     let spent = body.details.as_ref().is_some_and(|d| d.error_code.as_str().contains("spend_limit"));
+    if is_spent_text(message) {
+        return ErrorKind::Quota;
+    }
     match body.kind.as_str() {
         "rate_limit_error" if spent || is_quota_text(message) => ErrorKind::Quota,
         "rate_limit_error" => ErrorKind::RateLimited,
@@ -63,7 +66,9 @@ fn kind_of(status: Option<u16>, body: &ErrorBody<'_>, message: &str) -> ErrorKin
         "billing_error" => ErrorKind::Quota,
         "not_found_error" => ErrorKind::ModelNotFound,
         "request_too_large" => ErrorKind::ContextOverflow,
-        "invalid_request_error" if is_overflow_text(message) || message.contains(NO_ROOM) => {
+        "invalid_request_error"
+            if status == Some(413) || is_overflow_text(message) || message.contains(NO_ROOM) =>
+        {
             ErrorKind::ContextOverflow
         }
         "invalid_request_error" if spent || is_quota_text(message) => ErrorKind::Quota,

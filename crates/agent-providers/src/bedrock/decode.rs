@@ -46,6 +46,8 @@ pub(super) struct Decoder {
     stop: Stop,
     /// Whether the terminal event has been seen. The tokens come after it.
     complete: bool,
+    /// Whether the tokens have been seen.
+    counted: bool,
     /// The shape of the most recent delta: the number of its block and the meaning of its text.
     shape: Shape<(u64, Takes)>,
 }
@@ -71,6 +73,7 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             complete: false,
+            counted: false,
             shape: Shape::new(&VARYING),
         }
     }
@@ -102,23 +105,23 @@ impl Decoder {
             "contentBlockStop" => self.end(at, sink),
             "messageStart" => sink(StreamEvent::Start { response_id: None, model: None }),
             "messageStop" => {
-                self.stop.note(&event.stop_reason, event.additional_model_response_fields.as_ref());
+                self.stop.note(&event.stop_reason, event.additional_model_response_fields);
                 self.complete = true;
             }
             "metadata" => {
-                self.stop.explain(event.trace.as_ref());
+                self.stop.explain(event.trace);
                 self.count(event.usage, sink);
-                return Ok(if self.complete { Flow::Done } else { Flow::More });
             }
             // Some AWS protocols send a frame of this name before the first event. It has no meaning here.
             "initial-response" => {}
             _ => sink(StreamEvent::Unrecognised { name }),
         }
-        Ok(Flow::More)
+        Ok(if self.complete && self.counted { Flow::Done } else { Flow::More })
     }
 
     fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
         if let Some(usage) = usage {
+            self.counted = true;
             self.usage.merge(usage.counts());
             sink(StreamEvent::Usage(self.usage.total()));
         }
@@ -335,10 +338,6 @@ impl Decode for Decoder {
         error::exception(&self.target, frame.event.unwrap_or_default(), frame.data)
     }
 
-    fn is_complete(&self) -> bool {
-        self.complete
-    }
-
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         let body = &*self.surrogates.mend_whole(body);
         let reply = match serde_json::from_str::<wire::Whole<'_>>(body) {
@@ -351,8 +350,8 @@ impl Decode for Decoder {
         for (at, block) in (0..).zip(message.content.unwrap_or_default()) {
             self.whole_block(at, block.get(), sink)?;
         }
-        self.stop.note(&reply.stop_reason, reply.additional_model_response_fields.as_ref());
-        self.stop.explain(reply.trace.as_ref());
+        self.stop.note(&reply.stop_reason, reply.additional_model_response_fields);
+        self.stop.explain(reply.trace);
         self.count(reply.usage, sink);
         self.complete = true;
         Ok(())

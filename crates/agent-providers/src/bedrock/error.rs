@@ -4,7 +4,7 @@
 mod tests;
 
 use agent_core::provider::error::classify_kind;
-use agent_core::provider::overflow::{is_overflow_text, is_quota_text};
+use agent_core::provider::overflow::{is_overflow_text, is_quota_text, is_spent_text};
 use agent_core::{ErrorContext, ErrorKind, ModelRequest, ProviderError, Secret};
 
 use super::wire::ErrorBody;
@@ -87,7 +87,10 @@ fn name(code: &str) -> &str {
 fn kind_of(status: Option<u16>, code: &str, message: &str) -> ErrorKind {
     let lower = message.to_lowercase();
     let says = |texts: &[&str]| texts.iter().any(|t| lower.contains(t));
-    let too_long = is_overflow_text(message) || says(TOO_LONG);
+    let too_long = status == Some(413) || is_overflow_text(message) || says(TOO_LONG);
+    if is_spent_text(message) {
+        return ErrorKind::Quota;
+    }
     match code.to_ascii_lowercase().trim_end_matches("exception") {
         "throttling" | "toomanyrequests" | "requestlimitexceeded" if is_quota_text(message) => {
             ErrorKind::Quota

@@ -24,10 +24,10 @@ pub(super) struct Event<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
     #[serde(borrow)]
-    pub(super) additional_model_response_fields: Option<ResponseFields<'a>>,
+    pub(super) additional_model_response_fields: Option<&'a RawValue>,
     pub(super) usage: Option<Usage>,
     #[serde(borrow)]
-    pub(super) trace: Option<Trace<'a>>,
+    pub(super) trace: Option<&'a RawValue>,
 }
 
 /// An event in a response with one JSON value per line. It is a member under its name, as in AWS's JSON form of unions.
@@ -46,14 +46,6 @@ pub(super) struct Line<'a> {
     pub(super) message_stop: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) metadata: Option<&'a RawValue>,
-}
-
-/// The additional members of the reply that the request names.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ResponseFields<'a> {
-    #[serde(borrow)]
-    pub(super) stop_sequence: Text<'a>,
 }
 
 /// The head of a block.
@@ -187,10 +179,10 @@ pub(super) struct Whole<'a> {
     #[serde(borrow)]
     pub(super) stop_reason: Text<'a>,
     #[serde(borrow)]
-    pub(super) additional_model_response_fields: Option<ResponseFields<'a>>,
+    pub(super) additional_model_response_fields: Option<&'a RawValue>,
     pub(super) usage: Option<Usage>,
     #[serde(borrow)]
-    pub(super) trace: Option<Trace<'a>>,
+    pub(super) trace: Option<&'a RawValue>,
 }
 
 /// The member that contains the message.

@@ -13,8 +13,8 @@ mod tests;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
-    Usage,
+    ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason,
+    StreamEvent, Usage,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -22,8 +22,8 @@ use serde_json::value::RawValue;
 use super::encode::answer_tool;
 use super::error;
 use super::wire::{
-    CITATIONS, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback, RawChunk,
-    Usage as WireUsage,
+    CITATIONS, CONTINUATION, Candidate, Chunk, FunctionCall, GROUNDING, PAGES, Part, PromptFeedback,
+    RawChunk, Usage as WireUsage,
 };
 use crate::blocks::Blocks;
 use crate::call_ids::{CallIds, Prefix};
@@ -54,10 +54,6 @@ pub(crate) struct Decoder {
     /// Metadata of the reply, such as sources and citations. Emitted at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
-    /// Whether a chunk without a finish reason has arrived.
-    goes_on: bool,
-    /// Whether the chunk that ends the reply has been seen.
-    complete: bool,
 }
 
 impl Decoder {
@@ -79,8 +75,6 @@ impl Decoder {
             given: BTreeSet::new(),
             about: Vec::new(),
             stop: Stop::default(),
-            goes_on: false,
-            complete: false,
         }
     }
 
@@ -140,9 +134,6 @@ impl Decoder {
             known = true;
             if let Some(usage) = total(usage) {
                 sink(StreamEvent::Usage(usage));
-                // Old servers send a finish reason in every chunk. It is reliable only if an earlier chunk had none,
-                // and counts the tokens with it. Otherwise the end of the stream is waited for.
-                self.complete |= self.goes_on && self.stop.is_said();
             }
         }
         if let Some(PromptFeedback { block_reason, block_reason_message }) = &chunk.prompt_feedback {
@@ -150,6 +141,9 @@ impl Decoder {
             self.stop.blocked(block_reason, block_reason_message);
         }
         if !known {
+            if let Some(error) = error::unwrapped(json) {
+                return Err(error);
+            }
             sink(StreamEvent::Unrecognised { name: "a piece of no known form" });
         }
         Ok(())
@@ -187,7 +181,6 @@ impl Decoder {
             self.note(kind, said, sink);
         }
         self.stop.note(candidate);
-        self.goes_on |= !self.stop.is_said();
         Ok(())
     }
 
@@ -302,8 +295,8 @@ impl Decode for Decoder {
         self.read(frame.data, sink).map(|()| Flow::More)
     }
 
-    fn is_complete(&self) -> bool {
-        self.complete
+    fn ends_with_body(&self) -> bool {
+        true
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
@@ -314,6 +307,11 @@ impl Decode for Decoder {
         let completion = self.stop.completion()?;
         self.close_call(sink);
         self.blocks.close(sink);
+        if completion.stop_reason == StopReason::Paused
+            && let Some(token) = self.stop.token()
+        {
+            self.about.push((CONTINUATION, Value::String(token)));
+        }
         for (kind, data) in std::mem::take(&mut self.about) {
             let index = self.blocks.start(sink);
             sink(StreamEvent::Opaque { index, kind, data: &data });

@@ -44,10 +44,14 @@ pub(crate) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> Pro
     }
 }
 
-/// Parses an error instead of a chunk, with or without a surrounding `error` member.
+/// Parses an error without a surrounding `error` member; `None` if the chunk is none.
+pub(super) fn unwrapped(chunk: &str) -> Option<ProviderError> {
+    serde_json::from_str(chunk).ok().and_then(|body| read(&body, None))
+}
+
+/// Parses an error instead of a chunk.
 pub(super) fn in_stream(body: &str) -> ProviderError {
-    let read = serde_json::from_str(body).ok().and_then(|body| read(&body, None));
-    read.unwrap_or_else(|| {
+    unwrapped(body).unwrap_or_else(|| {
         let context = ErrorContext::new("the stream reported an error and did not say which");
         ProviderError::new(ErrorKind::Network, context)
     })

@@ -10,9 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
 
-/// Metadata of a reply beside its parts: sources, citations and pages that were read. Stored with the reply and never sent
-/// back.
-pub(super) const ABOUT_REPLY: [&str; 3] = [GROUNDING, CITATIONS, PAGES];
+/// Metadata of a reply beside its parts: sources, citations and pages that were read, and the token with which a further
+/// request continues a paused reply. Stored with the reply and never sent back as a part.
+pub(super) const ABOUT_REPLY: [&str; 4] = [GROUNDING, CITATIONS, PAGES, CONTINUATION];
+pub(super) const CONTINUATION: &str = "continuationToken";
 pub(super) const GROUNDING: &str = "groundingMetadata";
 pub(super) const CITATIONS: &str = "citationMetadata";
 pub(super) const PAGES: &str = "urlContextMetadata";
@@ -52,6 +53,9 @@ pub(super) struct Candidate<'a> {
     pub(super) citation_metadata: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) url_context_metadata: Option<&'a RawValue>,
+    /// Opaque. It may also come without a finish reason, as a point from which a stream that broke off can continue.
+    #[serde(borrow)]
+    pub(super) continuation_token: Text<'a>,
 }
 
 #[derive(Debug, Default, Deserialize)]

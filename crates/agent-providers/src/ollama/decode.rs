@@ -51,15 +51,18 @@ impl Decoder {
                 let line = serde_json::from_str::<Line<'_>>(&mended).map_err(|_| unreadable(error))?;
                 self.line(&mended, &line, sink)
             }
-            Err(error) => Err(unreadable(error)),
+            Err(error) => Err(VendorError::from_body(json.as_bytes())
+                .map_or_else(|| unreadable(error), VendorError::in_stream)),
         }
     }
 
     fn line(&mut self, json: &str, line: &Line<'_>, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
-        if line.error.is_some()
-            && let Some(error) = VendorError::from_body(json.as_bytes())
-        {
-            return Err(error.in_stream());
+        if let Some(error) = line.error.and_then(VendorError::of_raw) {
+            return Err(VendorError::from_body(json.as_bytes()).unwrap_or(error).in_stream());
+        }
+        if line.message.is_none() && !line.done {
+            sink(StreamEvent::Unrecognised { name: "a line of no known form" });
+            return Ok(Flow::More);
         }
         if !self.begun {
             self.begun = true;

@@ -39,10 +39,16 @@ pub(super) struct Decoder {
     details: Vec<Value>,
     refusal: String,
     reason: Option<String>,
-    counted: bool,
     done: bool,
     surrogates: Surrogates,
     shape: Shape<Usual>,
+}
+
+/// Whether a shape may be learned from the bytes of a chunk. Mended bytes are not those of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Learn {
+    Shape,
+    Nothing,
 }
 
 /// The meaning of the string that is the whole effect of a chunk.
@@ -77,7 +83,6 @@ impl Decoder {
             details: Vec::new(),
             refusal: String::new(),
             reason: None,
-            counted: false,
             done: false,
             surrogates: Surrogates::default(),
             shape: Shape::new(&VARYING),
@@ -107,26 +112,35 @@ impl Decoder {
 
     fn read(&mut self, json: &str, sink: &mut EventSink<'_>) -> Result<bool, ProviderError> {
         match serde_json::from_str::<Chunk<'_>>(json) {
-            Ok(chunk) => self.chunk(Some(json), chunk, sink),
+            Ok(chunk) => self.chunk(json, Learn::Shape, chunk, sink),
             Err(error) if Surrogates::suspected(json) => {
                 let mended = self.surrogates.mend(json);
                 let chunk = serde_json::from_str::<Chunk<'_>>(&mended).map_err(|_| unreadable(error))?;
-                self.chunk(None, chunk, sink)
+                self.chunk(&mended, Learn::Nothing, chunk, sink)
             }
             Err(error) => Err(unreadable(error)),
         }
     }
 
-    /// Applies a chunk and returns whether it listed choices, which only a chunk of usage may lack. `frame` holds the
-    /// chunk's bytes when a shape may be learned from them.
+    /// Applies a chunk and returns whether it listed choices, which only a chunk of usage may lack.
     fn chunk(
         &mut self,
-        frame: Option<&str>,
+        json: &str,
+        learn: Learn,
         chunk: Chunk<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<bool, ProviderError> {
-        if let Some(error) = chunk.error.as_deref().and_then(VendorError::from_value) {
+        if let Some(error) = chunk.error.as_deref().and_then(VendorError::of_member) {
             return Err(error.in_stream());
+        }
+        if chunk.choices.first.is_none() && chunk.usage.is_none() {
+            // Some gateways send the members of the error as the chunk.
+            if let Some(error) = VendorError::from_body(json.as_bytes()) {
+                return Err(error.in_stream());
+            }
+            if !chunk.choices.listed {
+                sink(StreamEvent::Unrecognised { name: "a chunk of no known form" });
+            }
         }
         if !self.begun && chunk.choices.listed {
             self.begun = true;
@@ -139,10 +153,12 @@ impl Decoder {
             let reason = choice.finish_reason.filled();
             if let Some(delta) = choice.delta.or(choice.message) {
                 let joined = self.delta(&delta, sink)?;
-                if let Some(frame) = frame.filter(|_| usage.is_none() && reason.is_none())
+                if learn == Learn::Shape
+                    && usage.is_none()
+                    && reason.is_none()
                     && let Some((usual, text)) = usual(&delta, joined)
                 {
-                    self.shape.learn(frame, usual.member(), text, usual);
+                    self.shape.learn(json, usual.member(), text, usual);
                 }
             }
             if let Some(reason) = reason {
@@ -150,7 +166,6 @@ impl Decoder {
             }
         }
         if let Some(usage) = usage {
-            self.counted = true;
             sink(StreamEvent::Usage(usage.disjoint()));
         }
         Ok(listed)
@@ -279,11 +294,6 @@ impl Decode for Decoder {
         }
         self.done = true;
         Ok(())
-    }
-
-    /// The usage follows the reason, and only `[DONE]` follows both, which some servers do not send.
-    fn is_complete(&self) -> bool {
-        self.reason.is_some() && self.counted
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {

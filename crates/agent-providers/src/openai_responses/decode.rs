@@ -20,6 +20,7 @@ use serde::Deserialize;
 use super::error;
 use super::wire::{Event, Part, Response};
 use crate::protocol::{Decode, Flow, Frame};
+use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use end::Ending;
@@ -120,6 +121,7 @@ impl Decoder {
                 self.start(event.response.as_ref().unwrap_or(&Response::default()), sink);
             }
             "response.completed"
+            | "response.complete"
             | "response.incomplete"
             | "response.failed"
             | "response.cancelled"
@@ -129,6 +131,10 @@ impl Decoder {
             }
             _ if name == "error" || (name.is_empty() && event.error.is_some()) => {
                 // The received output is preserved, including the encrypted forms.
+                output.seal(sink);
+                return Err(error::event(frame.data));
+            }
+            "" if VendorError::from_body(frame.data.as_bytes()).is_some() => {
                 output.seal(sink);
                 return Err(error::event(frame.data));
             }

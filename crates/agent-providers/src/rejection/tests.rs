@@ -73,6 +73,70 @@ fn a_web_page_is_named_as_one() {
     check(502, "<html>", ErrorKind::Network, "the answer is an HTML page, not JSON");
 }
 
+/// A gateway that refuses a body by its size answers so, and a shorter conversation has a shorter body.
+#[test]
+fn a_web_page_that_refuses_the_size_of_the_request_is_an_overflow() {
+    let page = "<html><head><title>413 Request Entity Too Large</title></head><body><center><h1>413 Request Entity \
+                Too Large</h1></center><hr><center>nginx</center></body></html>";
+    let says = "the answer is an HTML page titled \"413 Request Entity Too Large\", not JSON";
+    check(413, page, ErrorKind::ContextOverflow, says);
+}
+
+/// B-163, B-160. Bodies of real servers.
+#[test]
+fn a_body_of_a_real_server_means_what_it_says() {
+    use ErrorKind as K;
+    for (status, body, kind) in [
+        (
+            500,
+            r#"{"type":"error","error":{"type":"api_error","message":"insufficient balance (1008)"}}"#,
+            K::Quota,
+        ),
+        (
+            401,
+            r#"{"message":"Insufficient balance. Manage your billing here: x","type":"CreditsError","code":null}"#,
+            K::Quota,
+        ),
+        (
+            403,
+            r#"{"code":30011,"message":"The selected model requires paid balance. Your paid balance is insufficient.","data":null}"#,
+            K::Quota,
+        ),
+        (
+            413,
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"Request size exceeds model context window"}}"#,
+            K::ContextOverflow,
+        ),
+        (
+            400,
+            r#"{"error":"Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length of only 4096 tokens, which is not enough. Try to load the model with a larger context length, or provide a shorter input"}"#,
+            K::ContextOverflow,
+        ),
+        (
+            403,
+            r#"{"error":{"message":"openai/gpt-x requires moderation on OpenRouter. Your input was flagged for \"violence\". No credits were charged.","code":403,"metadata":{"reasons":["violence"],"flagged_input":"...","provider_name":"OpenAI","model_slug":"openai/gpt-x"}}}"#,
+            K::Api,
+        ),
+        (
+            403,
+            r#"{"error":{"message":"Key limit exceeded","code":403,"metadata":{"provider_name":"OpenAI"}}}"#,
+            K::Auth,
+        ),
+        (500, r#"{"error":{"message":"the billing service is down"}}"#, K::Network),
+    ] {
+        let request =
+            ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
+        let error = read(&request, &Rejection { status, body: body.as_bytes(), error_type: None });
+        assert_eq!(error.kind(), kind, "{status} {body}");
+        let in_stream = VendorError::from_body(body.as_bytes()).unwrap().in_stream();
+        if matches!(kind, K::Quota | K::ContextOverflow | K::Api) {
+            assert_eq!(in_stream.kind(), kind, "in a stream: {body}");
+        }
+        let is_refusal = error.context().unwrap().code.as_deref() == Some("refusal");
+        assert_eq!(is_refusal, kind == K::Api, "{status} {body}");
+    }
+}
+
 #[test]
 fn an_error_in_a_stream_without_a_status_is_judged_by_its_words() {
     let kind = |json: &str| VendorError::from_body(json.as_bytes()).unwrap().in_stream().kind();

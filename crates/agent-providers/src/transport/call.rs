@@ -10,20 +10,20 @@ use agent_core::{
 use http::{HeaderName, HeaderValue, StatusCode};
 
 use super::body::{Body, Limits, Next};
+use super::body_kind::{BodyKind, kind_of};
 use super::send::{Answered, Head, answered, send};
 use super::{ERROR_TIMEOUT, Inner, MAX_BYTES_WITHOUT_CONTENT, failure};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
-use crate::rejection::is_html;
 use crate::sse::SseDecoder;
 use crate::tap::Tap;
 
 /// The idle timeout for the body of an error response, whose kind its status already shows.
 const ERROR_SILENCE: Duration = Duration::from_secs(10);
 
-/// The time to wait for frames after the terminal one, in protocols that send some.
+/// The time to wait for the end of the body after the end mark of a reply.
 const AFTER_END: Duration = Duration::from_millis(250);
 
 /// Custom header values shorter than this are not searched for in error texts.
@@ -78,7 +78,19 @@ async fn exchange(
         BodyKind::Whole => Box::pin(whole(inner, limits, &mut *decoder, &first, &mut body, sink)).await,
         BodyKind::Frames(framing) => {
             let mut framer = Framer::new(framing, inner.config.max_frame_bytes);
-            frames(limits, &mut framer, &mut *decoder, first, body, sink).await
+            let counted = AtomicBool::new(false);
+            let sink: &mut EventSink<'_> = &mut |event: StreamEvent<'_>| {
+                if let StreamEvent::Usage(_) = event {
+                    counted.store(true, Ordering::Relaxed);
+                }
+                sink(event);
+            };
+            let completion = frames(limits, &mut framer, &mut *decoder, first, body, sink).await?;
+            if !counted.load(Ordering::Relaxed) {
+                let model = &request.model.id;
+                tracing::warn!(%model, "the server sent no token counts; the usage of the reply is unknown");
+            }
+            Ok(completion)
         }
     }
 }
@@ -114,83 +126,6 @@ async fn refused(
         return ProviderError::Cancelled;
     }
     protocol.rejected(request, &Rejection { status: status.as_u16(), body: &bytes, error_type })
-}
-
-/// The format of a successful response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum BodyKind {
-    Frames(Framing),
-    /// One JSON body with the whole response.
-    Whole,
-}
-
-/// Detects the format by the content type and by the first byte, because some gateways send a wrong content type.
-fn kind_of(
-    status: u16,
-    declared: Option<&str>,
-    first: &[u8],
-    usual: Framing,
-) -> Result<BodyKind, ProviderError> {
-    let media = declared.map_or("", |t| t.split_once(';').map_or(t, |(media, _)| media)).trim_ascii();
-    let framing = declared_framing(media, usual);
-    let is_json = media.eq_ignore_ascii_case("application/json") || ends_with_json(media);
-    let start = first.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(first).trim_ascii_start();
-    Ok(match start.first() {
-        None => BodyKind::Frames(usual),
-        Some(b'<') if is_html(start) => return Err(failure::web_page(status)),
-        Some(b'{' | b'[') => match framing {
-            Some(Framing::Lines) => BodyKind::Frames(Framing::Lines),
-            None if !is_json && usual == Framing::Lines => BodyKind::Frames(Framing::Lines),
-            // Text instead of frames is accepted only if the response declares JSON.
-            _ if !is_json && is_binary(usual) => return Err(failure::wrong_type(status, declared)),
-            _ => BodyKind::Whole,
-        },
-        Some(byte) => match framing {
-            Some(framing) => BodyKind::Frames(framing),
-            // `data:`, `event:`, `id:`, `retry:` or a comment.
-            None if usual != Framing::Lines
-                && !is_binary(usual)
-                && b"deir:".contains(byte)
-                && start.contains(&b':') =>
-            {
-                BodyKind::Frames(usual)
-            }
-            // The highest byte of the length of the first frame, which is far below 16 MiB.
-            None if is_binary(usual) && *byte == 0 => BodyKind::Frames(usual),
-            None => return Err(failure::wrong_type(status, declared)),
-        },
-    })
-}
-
-/// The content types with one JSON value per line.
-const LINES: &[&str] =
-    &["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
-
-/// Returns the framing that a content type names.
-fn declared_framing(media: &str, usual: Framing) -> Option<Framing> {
-    let is = |name: &str| media.eq_ignore_ascii_case(name);
-    if is("text/event-stream") {
-        return Some(if usual == Framing::SseOrJson { usual } else { Framing::Sse });
-    }
-    #[cfg(feature = "bedrock")]
-    if is("application/vnd.amazon.eventstream") {
-        return Some(Framing::EventStream);
-    }
-    LINES.iter().any(|name| is(name)).then_some(Framing::Lines)
-}
-
-/// Returns whether a content type is a form of JSON, such as `application/problem+json`.
-fn ends_with_json(media: &str) -> bool {
-    const SUFFIX: &[u8] = b"+json";
-    media.as_bytes().last_chunk::<{ SUFFIX.len() }>().is_some_and(|end| end.eq_ignore_ascii_case(SUFFIX))
-}
-
-fn is_binary(framing: Framing) -> bool {
-    match framing {
-        Framing::Sse | Framing::SseOrJson | Framing::Lines => false,
-        #[cfg(feature = "bedrock")]
-        Framing::EventStream => true,
-    }
 }
 
 /// Splits a response into frames and passes them to its decoder.
@@ -310,11 +245,17 @@ async fn frames(
         {
             return Err(error);
         }
-        // A reply with a terminal event is complete, even if the connection failed afterwards.
-        return decoder.finish(sink).map_err(|error| match broken {
-            Some(broken) if error.kind() == ErrorKind::Network => broken,
-            _ => error,
-        });
+        let ends_with_body = decoder.ends_with_body();
+        return match (decoder.finish(sink), broken) {
+            (Ok(_), Some(broken)) if ends_with_body => Err(broken),
+            // A reply with a reason to stop is complete, even if the connection failed afterwards.
+            (Ok(completion), Some(_)) => {
+                tracing::warn!("the response did not end after the end of the reply");
+                Ok(completion)
+            }
+            (Err(error), Some(broken)) if error.kind() == ErrorKind::Network => Err(broken),
+            (end, _) => end,
+        };
     }
 }
 

@@ -24,6 +24,8 @@ pub enum Act {
     Piece(Vec<u8>),
     /// Waits until the test calls `go`.
     Wait(Arc<Notify>),
+    /// Says nothing for this long.
+    Pause(Duration),
     /// Says nothing for ever.
     Stall,
     /// Closes the connection without the end of the body.
@@ -140,6 +142,10 @@ async fn serve(
                 }
                 Act::Wait(notify) => {
                     notify.notified().await;
+                    Ok(())
+                }
+                Act::Pause(time) => {
+                    tokio::time::sleep(time).await;
                     Ok(())
                 }
                 Act::Stall => {

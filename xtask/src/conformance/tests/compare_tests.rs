@@ -15,6 +15,7 @@ fn found() -> Found {
         signatures: vec!["s".to_owned()],
         all_signatures: vec!["over-a/text".to_owned(), "s".to_owned()],
         redacted: vec!["r".to_owned()],
+        server_items: vec!["executableCode".to_owned()],
         usage: Usage::new(1, 2, 3, 4),
         end: FoundEnd::Complete(StopReason::ToolUse, None),
     }
@@ -28,6 +29,7 @@ fn expected() -> serde_json::Value {
         "partial_tool_calls": [{"id": "call_2", "name": "g", "arguments": null, "arguments_raw": "{\"b"}],
         "thinking_signatures": ["s"],
         "redacted_thinking": ["r"],
+        "server_items": ["executable_code"],
         "stop_reason": "tool_use",
         "usage": {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 0},
         "complete": true,
@@ -63,6 +65,8 @@ fn every_field_that_differs_is_seen() {
         ),
         ("/thinking_signatures", json!(["x"]), "thinking_signatures"),
         ("/redacted_thinking", json!([]), "redacted_thinking"),
+        ("/server_items", json!(["inline_data"]), "server_items"),
+        ("/server_items", json!(["executable_code", "executable_code"]), "server_items"),
         ("/stop_reason", json!("max_tokens"), "stop"),
         ("/stop_sequence", json!("END"), "stop_sequence"),
         ("/usage/input", json!(9), "usage.input"),
@@ -115,6 +119,8 @@ fn a_panic_or_a_hang_is_a_difference_whatever_was_expected() {
     check(expected(), &broken(), Some("end"));
     let mut cut = expected();
     cut["complete"] = json!(false);
+    check(cut.clone(), &found(), None);
+    cut["server_items"] = json!(["had not ended"]);
     check(cut.clone(), &found(), None);
     check(cut.clone(), &Found { end: FoundEnd::Failed(ErrorKind::Network, String::new()), ..found() }, None);
     check(cut, &broken(), Some("end"));

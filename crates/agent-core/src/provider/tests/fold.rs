@@ -186,6 +186,8 @@ fn a_reply_with_calls_stopped_for_them_and_one_without_did_not() {
     let ends = |log: &ReplyLog, reason| log.finish("p", "m", &Completion::new(reason)).stop_reason;
     assert_eq!(ends(&with, StopReason::Stop), StopReason::ToolUse);
     assert_eq!(ends(&with, StopReason::Length), StopReason::Length);
+    assert_eq!(ends(&with, StopReason::Paused), StopReason::ToolUse, "the results continue it");
+    assert_eq!(ends(&without, StopReason::Paused), StopReason::Paused);
     assert_eq!(ends(&without, StopReason::ToolUse), StopReason::Stop);
     assert_eq!(ends(&without, StopReason::Length), StopReason::Length);
 }

@@ -34,6 +34,10 @@ const OVERFLOWS: &[&str] = &[
     "prompt too long; exceeded context length",
     "Range of input length should be [1, 30720]",
     "the input length exceeds the context length",
+    "Request size exceeds model context window",
+    "Trying to keep the first 15857 tokens when context the overflows. However, the model is loaded with context length \
+     of only 4096 tokens, which is not enough.",
+    "Trying to keep the first 6547 tokens when context overflows.",
 ];
 
 /// REQ-076, B-160.
@@ -119,4 +123,28 @@ fn money_that_has_run_out_is_told_from_haste() {
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Quota, false), "{text}");
     }
     assert!(!is_quota_text("slow down"));
+}
+
+/// B-163. Texts of real servers, with the statuses that they send.
+#[test]
+fn a_balance_that_is_spent_is_no_fault_of_the_server_and_no_wrong_key_whatever_the_status() {
+    for (status, text) in [
+        (500, "insufficient balance (1008)"),
+        (401, "Insufficient balance. Manage your billing here: https://example.com/billing"),
+        (
+            403,
+            "The selected model requires paid balance. Your paid balance is insufficient. Please top up and try again.",
+        ),
+        (400, "Insufficient Balance"),
+        (503, "You exceeded your current quota"),
+        (404, "insufficient credits"),
+    ] {
+        let error = ProviderError::classify(status, text);
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Quota, false), "{status} {text}");
+    }
+    // What only speaks of money may pass.
+    for (status, text) in [(500, "the billing service is down"), (503, "usage limit service unavailable")] {
+        assert_eq!(ProviderError::classify(status, text).kind(), ErrorKind::Network, "{status} {text}");
+    }
+    assert_eq!(ProviderError::classify(403, "billing is not enabled for this key").kind(), ErrorKind::Auth);
 }

@@ -4,7 +4,7 @@ use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 
 use crate::anthropic::wire;
 use crate::json::Text;
-use crate::rejection::Target;
+use crate::rejection::{self, Target};
 
 /// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
@@ -39,11 +39,12 @@ impl Stop {
     /// Converts the stop reason. `spoke` states whether the reply has any block.
     pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
-            return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
+            return rejection::unreasoned(target, spoke);
         };
         let stop = match reason.as_str() {
-            // A paused turn and a compaction are complete replies; the next request continues from them.
-            "end_turn" | "stop_sequence" | "pause_turn" | "compaction" => StopReason::Stop,
+            // A compaction is a complete reply; the next request continues from it.
+            "end_turn" | "stop_sequence" | "compaction" => StopReason::Stop,
+            "pause_turn" => StopReason::Paused,
             "max_tokens" => StopReason::Length,
             // The window became full during the reply, so its text is valid. An empty reply is an overflow.
             "model_context_window_exceeded" if spoke => StopReason::Length,

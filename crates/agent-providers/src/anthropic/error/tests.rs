@@ -44,8 +44,13 @@ fn a_refusal_means_what_its_type_says() {
     check(403, "permission_error", "no", K::Auth);
     check(404, "not_found_error", "model: claude-x", K::ModelNotFound);
     check(413, "request_too_large", "Request exceeds the maximum size", K::ContextOverflow);
+    check(413, "invalid_request_error", "Request size exceeds model context window", K::ContextOverflow);
+    check(413, "invalid_request_error", "no text that is known", K::ContextOverflow);
     check(429, "rate_limit_error", "40,000 input tokens per minute", K::RateLimited);
     check(500, "api_error", "Internal server error", K::Network);
+    check(500, "api_error", "insufficient balance (1008)", K::Quota);
+    check(500, "api_error", "the billing service is down", K::Network);
+    check(403, "permission_error", "Insufficient balance", K::Quota);
     check(504, "timeout_error", "too long", K::Network);
     check(529, "overloaded_error", "Overloaded", K::Network);
 }

@@ -1,10 +1,12 @@
 //! Converts the end of a reply (its stop reason and details) to a completion or an error.
 
 use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::bedrock::wire;
 use crate::json::Text;
-use crate::rejection::Target;
+use crate::rejection::{self, Target};
 
 /// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
@@ -17,14 +19,15 @@ pub(super) struct Stop {
 
 impl Stop {
     /// Stores the stop reason and the stop sequence.
-    pub(super) fn note(&mut self, reason: &Text<'_>, fields: Option<&wire::ResponseFields<'_>>) {
+    pub(super) fn note(&mut self, reason: &Text<'_>, fields: Option<&RawValue>) {
         self.reason = reason.filled().map(str::to_owned);
-        self.sequence = fields.and_then(|f| f.stop_sequence.filled()).map(str::to_owned);
+        self.sequence = fields.and_then(stop_sequence);
     }
 
     /// Stores the explanation of a guardrail from a trace.
-    pub(super) fn explain(&mut self, trace: Option<&wire::Trace<'_>>) {
-        let guardrail = trace.and_then(|t| t.guardrail.as_ref());
+    pub(super) fn explain(&mut self, trace: Option<&RawValue>) {
+        let trace = trace.and_then(|trace| serde_json::from_str::<wire::Trace<'_>>(trace.get()).ok());
+        let guardrail = trace.as_ref().and_then(|t| t.guardrail.as_ref());
         if let Some(reason) = guardrail.and_then(|g| g.action_reason.filled()) {
             self.explanation = Some(reason.to_owned());
         }
@@ -33,7 +36,7 @@ impl Stop {
     /// Converts the stop reason. `spoke` states whether the reply has any block.
     pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
-            return Err(target.fail(ErrorKind::Network, "the reply ended without a stop reason", None));
+            return rejection::unreasoned(target, spoke);
         };
         let stop = match reason.as_str() {
             "end_turn" | "stop_sequence" => StopReason::Stop,
@@ -62,4 +65,13 @@ impl Stop {
         let explanation = self.explanation.as_ref().map(|e| format!(": {e}")).unwrap_or_default();
         target.fail(kind, &format!("{message} ({reason}){explanation}"), Some(reason))
     }
+}
+
+/// Returns the stop sequence among the additional members of a reply. The service copies these from the model's own API,
+/// so they may have any form, also that of a string with JSON.
+fn stop_sequence(fields: &RawValue) -> Option<String> {
+    let fields: Value = serde_json::from_str(fields.get()).ok()?;
+    let inner = fields.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let sequence = inner.as_ref().unwrap_or(&fields).get("stop_sequence")?.as_str()?;
+    (!sequence.is_empty()).then(|| sequence.to_owned())
 }

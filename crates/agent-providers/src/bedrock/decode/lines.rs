@@ -66,14 +66,18 @@ impl Decoder {
     /// Handles a line without a known event: an exception under its name, or an unknown event.
     fn unnamed(&self, json: &str, sink: &mut EventSink<'_>) -> Result<Flow, ProviderError> {
         let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-        let (name, value) = members.iter().next().map_or(("an empty line", &Value::Null), |(n, v)| (n, v));
-        if name.ends_with("Exception") {
+        if let Some((name, value)) = members.iter().find(|(name, _)| name.ends_with("Exception")) {
             return Err(error::exception(&self.target, name, &value.to_string()));
         }
-        if name == "message" || name == "__type" {
+        if members.get("message").is_some_and(Value::is_string) || members.contains_key("__type") {
             return Err(error::exception(&self.target, "", json));
         }
-        sink(StreamEvent::Unrecognised { name });
+        if let Some(error) = members.get("error").filter(|error| !error.is_null()) {
+            return Err(error::exception(&self.target, "", &error.to_string()));
+        }
+        sink(StreamEvent::Unrecognised {
+            name: members.keys().next().map_or("an empty line", String::as_str),
+        });
         Ok(Flow::More)
     }
 }

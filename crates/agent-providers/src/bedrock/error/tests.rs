@@ -42,6 +42,9 @@ fn the_vendors_name_for_an_error_says_what_it_means() {
     check(500, "InternalServerException", "Oops.", ErrorKind::Network);
     check(503, "ServiceUnavailableException", "Busy.", ErrorKind::Network);
     check(529, "OfNextYear", "Busy.", ErrorKind::Network);
+    check(413, "ValidationException", "The request is too large", ErrorKind::ContextOverflow);
+    check(403, "AccessDeniedException", "Insufficient balance", ErrorKind::Quota);
+    check(500, "InternalServerException", "insufficient balance (1008)", ErrorKind::Quota);
 }
 
 #[test]

@@ -5,6 +5,9 @@ use agent_core::{Completion, ErrorContext, ErrorKind, ProviderError, StopReason}
 use crate::google::wire::{Candidate, SafetyRating};
 use crate::json::Text;
 
+/// The finish reason of a reply that a further request continues.
+const PAUSED: &str = "CONTINUATION";
+
 /// The finish reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
@@ -15,11 +18,17 @@ pub(super) struct Stop {
     /// The reason why there is no reply, and its explanation.
     blocked: Option<(String, String)>,
     called: bool,
+    /// The last token with which a further request can continue the reply.
+    token: Option<String>,
 }
 
 impl Stop {
-    /// Stores the finish reason of a piece. The last one applies, because old servers send `STOP` in every piece.
+    /// Stores the finish reason of a piece. The last one applies: old servers send `STOP` in every piece, and with code
+    /// execution the vendor sends it in the middle of a reply.
     pub(super) fn note(&mut self, candidate: &Candidate<'_>) {
+        if let Some(token) = candidate.continuation_token.filled() {
+            self.token = Some(token.to_owned());
+        }
         let Some(reason) = candidate.finish_reason.filled().filter(|r| *r != "FINISH_REASON_UNSPECIFIED")
         else {
             return;
@@ -51,9 +60,9 @@ impl Stop {
         self.called = true;
     }
 
-    /// Returns whether a finish reason was received.
-    pub(super) fn is_said(&self) -> bool {
-        self.reason.is_some()
+    /// Returns the token with which a further request can continue the reply.
+    pub(super) fn token(&mut self) -> Option<String> {
+        self.token.take()
     }
 
     /// Converts the finish reason to a completion or an error.
@@ -70,6 +79,9 @@ impl Stop {
             "STOP" | "FUNCTION_CALL" if self.called => StopReason::ToolUse,
             "STOP" => StopReason::Stop,
             "MAX_TOKENS" => StopReason::Length,
+            // The limit of one request, with a token for the next. Without one, the reply cannot be continued.
+            PAUSED if self.token.is_some() => StopReason::Paused,
+            PAUSED => StopReason::Length,
             _ => return Err(self.failure(&reason)),
         };
         Ok(Completion::new(stop).with_vendor_reason(reason))

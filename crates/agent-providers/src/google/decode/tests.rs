@@ -316,23 +316,69 @@ fn the_call_that_is_the_answer_is_shown_as_text() {
 }
 
 #[test]
-fn the_end_is_near_when_a_server_that_says_so_once_has_said_it_and_counted_the_tokens() {
-    let near = |pieces: &[Value]| {
-        let mut decoder = Decoder::new(&request());
-        for piece in pieces {
-            decoder.push(Frame { event: None, data: &piece.to_string() }, &mut |_| {}).unwrap();
-        }
-        decoder.is_complete()
-    };
-    let counted = |mut piece: Value| {
-        piece["usageMetadata"] = json!({"promptTokenCount": 1});
+fn a_finish_reason_in_the_middle_does_not_end_the_reply_and_the_last_one_counts() {
+    let counted = |mut piece: Value, output: u64| {
+        piece["usageMetadata"] = json!({"promptTokenCount": 1, "candidatesTokenCount": output});
         piece
     };
-    let said = counted(parts(json!([{"text": "a"}])));
-    assert!(near(&[said.clone(), counted(end("STOP"))]));
-    assert!(!near(&[said.clone(), end("STOP")]), "the tokens may follow");
-    assert!(!near(&[said]));
-    assert!(!near(&[counted(end("STOP")), counted(end("STOP"))]), "old servers say STOP in every piece");
+    let message = |last: &str| {
+        let pieces = [
+            counted(parts(json!([{"text": "a"}])), 1),
+            counted(end("STOP"), 2),
+            parts(json!([{"text": "b"}])),
+            counted(end(last), 7),
+        ];
+        let mut decoder = Decoder::new(&request());
+        for piece in &pieces {
+            let frame = Frame { event: None, data: &piece.to_string() };
+            assert_eq!(decoder.push(frame, &mut |_| {}).unwrap(), Flow::More, "{piece}");
+            assert!(!decoder.is_complete(), "{piece}");
+        }
+        read(&pieces).end
+    };
+    let whole = message("STOP").unwrap();
+    assert_eq!((whole.text().as_str(), whole.stop_reason, whole.usage.output), ("ab", StopReason::Stop, 7));
+    assert_eq!(message("MAX_TOKENS").unwrap().stop_reason, StopReason::Length);
+    assert_eq!(message("SAFETY").unwrap_err().kind(), ErrorKind::Api);
+}
+
+#[test]
+fn an_error_without_a_wrapper_is_an_error_wherever_it_stands() {
+    let error = json!({"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"});
+    for before in
+        [vec![], vec![parts(json!([{"text": "a"}]))], vec![parts(json!([{"text": "a"}])), end("STOP")]]
+    {
+        let pieces: Vec<Value> = before.into_iter().chain([error.clone()]).collect();
+        let failed = read(&pieces).end.unwrap_err();
+        assert_eq!((failed.kind(), failed.status()), (ErrorKind::Network, Some(503)));
+        assert!(failed.to_string().contains("overloaded"), "{failed}");
+    }
+}
+
+/// The vendor's SDK sends the same request again with the token.
+#[test]
+fn a_reply_at_the_limit_of_one_request_is_paused_and_keeps_the_token_that_continues_it() {
+    let token = |reason: Value, token: &str| json!({"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": reason, "continuationToken": token}]});
+    let tokens = |message: &AssistantMessage| -> Vec<Value> {
+        let opaque = message.content.iter().filter_map(|block| match block {
+            Content::Opaque(opaque) if opaque.kind == "continuationToken" => Some(opaque.data.clone()),
+            _ => None,
+        });
+        opaque.collect()
+    };
+    // An earlier token is a point from which a stream that broke off could continue.
+    let paused =
+        read(&[token(json!(null), "Zmlyc3Q="), token(json!("CONTINUATION"), "bGFzdA==")]).end.unwrap();
+    assert_eq!((paused.stop_reason, paused.text().as_str()), (StopReason::Paused, "aa"));
+    assert_eq!(tokens(&paused), [json!("bGFzdA==")]);
+    let early = read(&[token(json!(null), "Zmlyc3Q="), end("CONTINUATION")]).end.unwrap();
+    assert_eq!((early.stop_reason, tokens(&early)), (StopReason::Paused, vec![json!("Zmlyc3Q=")]));
+    let ended = read(&[token(json!(null), "Zmlyc3Q="), end("STOP")]).end.unwrap();
+    assert_eq!((ended.stop_reason, tokens(&ended)), (StopReason::Stop, vec![]), "it needs no continuation");
+    let without = read(&[parts(json!([{"text": "a"}])), end("CONTINUATION")]).end.unwrap();
+    assert_eq!(without.stop_reason, StopReason::Length, "it cannot be continued");
+    let cut = read(&[token(json!(null), "Zmlyc3Q=")]).end.unwrap_err();
+    assert_eq!(cut.kind(), ErrorKind::Network);
 }
 
 fn stream(pieces: &[&[u8]]) -> (Vec<OwnedStreamEvent>, Result<Completion, String>) {

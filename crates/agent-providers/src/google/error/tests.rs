@@ -69,6 +69,13 @@ fn status_reason_and_limits_become_a_kind() {
     check(499, "The operation was cancelled.", json!([]), ErrorKind::Network);
     check(500, "An internal error has occurred.", json!([]), ErrorKind::Network);
     check(503, "The model is overloaded.", json!("no list"), ErrorKind::Network);
+    check(500, "insufficient balance", json!([]), ErrorKind::Quota);
+    check(
+        413,
+        "Request payload size exceeds the limit: 20971520 bytes.",
+        json!([]),
+        ErrorKind::ContextOverflow,
+    );
     check(504, "Deadline expired.", json!([1, {"retryDelay": 3}, null]), ErrorKind::Network);
 }
 

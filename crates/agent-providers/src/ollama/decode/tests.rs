@@ -87,6 +87,25 @@ fn an_error_line_is_an_error() {
     );
 }
 
+#[test]
+fn an_error_without_a_wrapper_is_an_error() {
+    let error = read(&[SAID, r#"{"code":429,"message":"slow down"}"#]).end.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.context().unwrap().message.as_str()),
+        (ErrorKind::RateLimited, "slow down")
+    );
+    let odd = read(&[SAID, r#"{"error":{"code":503}}"#, DONE]).end.unwrap_err();
+    assert!(odd.is_retryable() && odd.to_string().contains("503"), "{odd}");
+    assert!(read(&[SAID, r#"{"error":null}"#, DONE]).end.is_ok());
+}
+
+#[test]
+fn a_line_of_no_known_form_is_counted() {
+    let read = read(&[SAID, r#"{"queue":3}"#, r#"{"done":false}"#, DONE]);
+    assert_eq!(read.log.unrecognised(), 2);
+    assert!(read.end.is_ok());
+}
+
 /// B-146.
 #[test]
 fn an_emoji_cut_in_two_is_joined() {

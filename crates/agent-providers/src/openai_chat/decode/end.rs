@@ -21,9 +21,16 @@ const REASONS: &[(&str, Ending)] = &[
     ("content_filter", Ending::Filtered),
     ("sensitive", Ending::Filtered),
     ("safety", Ending::Filtered),
+    ("recitation", Ending::Filtered),
+    ("prohibited_content", Ending::Filtered),
     ("error", Ending::Broken),
     ("network_error", Ending::Broken),
     ("insufficient_system_resource", Ending::Broken),
+    // vLLM gave the request up.
+    ("abort", Ending::Broken),
+    // Gemini wrote an invalid call. A retry is likely to differ.
+    ("malformed_function_call", Ending::Broken),
+    ("malformed_response", Ending::Broken),
 ];
 
 /// The meaning of a finish reason.
@@ -43,7 +50,9 @@ impl Ending {
     /// # Errors
     /// Returns an error that quotes the reason if no known server sends it.
     pub(super) fn of(reason: &str) -> Result<Self, ProviderError> {
-        let known = REASONS.iter().find(|(name, _)| reason.eq_ignore_ascii_case(name));
+        // Gemini's endpoint writes `function_call_filter: MALFORMED_FUNCTION_CALL`.
+        let word = reason.rsplit(": ").next().unwrap_or(reason);
+        let known = REASONS.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
         known.map(|(_, ending)| *ending).ok_or_else(|| unknown_reason(reason))
     }
 }

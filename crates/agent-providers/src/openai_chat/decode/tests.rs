@@ -279,6 +279,15 @@ fn each_reason_means_one_thing_and_an_unknown_one_is_an_error_that_names_it() {
     check_end("length", Ok(StopReason::Length));
     check_end("content_filter", Err(ErrorKind::Api));
     check_end("insufficient_system_resource", Err(ErrorKind::Network));
+    // A server that gave the request up.
+    check_end("abort", Err(ErrorKind::Network));
+    // Gemini behind its own endpoint of this protocol and behind gateways.
+    check_end("MALFORMED_FUNCTION_CALL", Err(ErrorKind::Network));
+    check_end("malformed_function_call", Err(ErrorKind::Network));
+    check_end("function_call_filter: MALFORMED_FUNCTION_CALL", Err(ErrorKind::Network));
+    check_end("MALFORMED_RESPONSE", Err(ErrorKind::Network));
+    check_end("prohibited_content", Err(ErrorKind::Api));
+    check_end("content_filter: PROHIBITED_CONTENT", Err(ErrorKind::Api));
     check_end("chickens", Err(ErrorKind::Api));
 }
 
@@ -321,6 +330,51 @@ fn an_error_object_in_the_stream_is_an_error_and_a_null_one_is_none() {
     let frame = Frame { event: Some("error"), data: "gone" };
     let error = decoder.push(frame, &mut |_| {}).unwrap_err();
     assert_eq!(error.context().unwrap().message, "gone");
+}
+
+/// D18. Gateways send the members of the error as the chunk, also behind a finish reason.
+#[test]
+fn an_error_without_a_wrapper_is_an_error_wherever_it_stands() {
+    for (error, kind, says) in [
+        (json!({"code": 503, "message": "Service Unavailable"}), ErrorKind::Network, "Service Unavailable"),
+        (
+            json!({"object": "error", "message": "slow down", "code": 429}),
+            ErrorKind::RateLimited,
+            "slow down",
+        ),
+        (json!({"detail": "prompt is too long", "choices": []}), ErrorKind::ContextOverflow, "too long"),
+        (json!({"error": {"code": 503}}), ErrorKind::Network, "503"),
+        (json!({"error": {"odd": true}, "choices": []}), ErrorKind::Network, "odd"),
+    ] {
+        let half = delta(json!({"content": "half"}));
+        for before in [vec![half.clone()], vec![half, finish("stop")]] {
+            let frames: Vec<String> = before.into_iter().chain([error.to_string()]).collect();
+            let frames: Vec<&str> = frames.iter().map(String::as_str).chain([DONE]).collect();
+            let read = read(&frames);
+            let failed = read.end.unwrap_err();
+            assert_eq!(failed.kind(), kind, "{error}");
+            assert!(failed.to_string().contains(says), "{failed}");
+            assert_eq!(read.log.snapshot().text(), "half");
+        }
+    }
+}
+
+#[test]
+fn a_chunk_of_no_known_form_is_counted() {
+    let known = [
+        json!({"choices": [], "prompt_filter_results": []}),
+        json!({"usage": {"prompt_tokens": 1}}),
+        json!({"error": null, "choices": [{"delta": {"content": "x"}}]}),
+    ];
+    for (chunk, count) in known.into_iter().map(|c| (c, 0)).chain([
+        (json!({}), 1),
+        (json!({"x_provider": {"queue": 3}}), 1),
+        (json!({"choices": null, "message": ""}), 1),
+    ]) {
+        let read = read(&[&chunk.to_string(), &finish("stop")]);
+        assert_eq!(read.log.unrecognised(), count, "{chunk}");
+        assert!(read.end.is_ok(), "{chunk}");
+    }
 }
 
 /// B-146.

@@ -26,15 +26,17 @@ impl Ending {
             Some("in_progress" | "queued") | None => by_event,
             said => said,
         };
-        match status.or(response.status.filled()) {
-            Some("completed") => Ok(Self::Complete),
+        let status = status.or(response.status.filled()).map(str::to_ascii_lowercase);
+        match status.as_deref() {
+            // The vendor writes `completed`, some servers the other form.
+            Some("completed" | "complete") => Ok(Self::Complete),
             Some("incomplete") => {
                 let reason = response.incomplete_details.as_ref().map(|d| d.reason.as_str());
                 Ok(Self::Incomplete(reason.unwrap_or_default().to_owned()))
             }
             None if response.error.is_none() => Ok(Self::Complete),
             Some("failed") | None => Err(error::failed(response.error)),
-            Some("cancelled") => Err(error::fail(
+            Some("cancelled" | "canceled") => Err(error::fail(
                 ErrorKind::Api,
                 "the response was cancelled at the server",
                 Some("cancelled"),

@@ -225,9 +225,10 @@ fn check_stop(reason: &str, frames: &[String], expect: Result<StopReason, ErrorK
 #[test]
 fn every_stop_reason_means_one_thing_and_an_unknown_one_is_named() {
     let text = [begin(0, json!({"type": "text", "text": "a"})), end(0)];
-    for reason in ["end_turn", "stop_sequence", "pause_turn", "compaction"] {
+    for reason in ["end_turn", "stop_sequence", "compaction"] {
         check_stop(reason, &text, Ok(StopReason::Stop));
     }
+    check_stop("pause_turn", &text, Ok(StopReason::Paused));
     check_stop("max_tokens", &text, Ok(StopReason::Length));
     check_stop("tool_use", &text, Ok(StopReason::ToolUse));
     check_stop("model_context_window_exceeded", &text, Ok(StopReason::Length));
@@ -362,4 +363,36 @@ proptest! {
         };
         prop_assert_eq!(events(|_| 0), events(|n| n));
     }
+}
+
+/// A server may leave the reason out. What was said is complete, because the end mark came.
+#[test]
+fn a_complete_reply_without_a_stop_reason_stopped() {
+    let text = [
+        begin(0, json!({"type": "text", "text": ""})),
+        delta(0, json!({"type": "text_delta", "text": "a"})),
+        end(0),
+    ];
+    let frames = [vec![START.to_owned()], text.to_vec(), vec![STOP.to_owned()]].concat();
+    let completion = read(&refs(&frames)).end.unwrap();
+    assert_eq!((completion.stop_reason, completion.vendor_reason), (StopReason::Stop, None));
+    let call = begin(0, json!({"type": "tool_use", "id": "toolu_1", "name": "look", "input": {}}));
+    let read_call = read(&[START, &call, &end(0), STOP]);
+    let message = read_call.log.finish("p", "m", &read_call.end.unwrap());
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+    assert!(read(&[START, STOP]).end.unwrap_err().is_retryable(), "nothing was said");
+    assert!(
+        read(&refs(&frames[..frames.len() - 1])).end.unwrap_err().is_retryable(),
+        "the end mark is missing"
+    );
+}
+
+#[test]
+fn an_error_without_a_wrapper_is_an_error() {
+    let bare = r#"{"code":429,"message":"slow down"}"#;
+    let error = read(&[START, bare, STOP]).end.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::RateLimited);
+    assert!(error.to_string().contains("slow down"), "{error}");
+    let typed = read(&[START, r#"{"type":"error","message":"It broke."}"#]).end.unwrap_err();
+    assert!(typed.is_retryable() && typed.to_string().contains("It broke."), "{typed}");
 }

@@ -57,6 +57,9 @@ fn an_exception_in_a_line_is_an_error() {
     assert_eq!(kind(json!({"throttlingException": {"message": "slow down"}})), ErrorKind::RateLimited);
     assert_eq!(kind(json!({"validationException": {"message": "bad"}})), ErrorKind::Api);
     assert_eq!(kind(json!({"message": "The model broke"})), ErrorKind::Network);
+    assert_eq!(kind(json!({"code": 503, "message": "The model broke"})), ErrorKind::Network);
+    assert_eq!(kind(json!({"Message": "slow", "__type": "a#ThrottlingException"})), ErrorKind::RateLimited);
+    assert_eq!(kind(json!({"error": {"message": "The model broke"}})), ErrorKind::Network);
 }
 
 #[test]

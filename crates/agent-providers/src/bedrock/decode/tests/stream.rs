@@ -198,7 +198,9 @@ fn stop_reasons_become_ours() {
     check_stop("malformed_model_output", Err(ErrorKind::Network));
     check_stop("malformed_tool_use", Err(ErrorKind::Network));
     check_stop("of_next_year", Err(ErrorKind::Api));
-    check_stop("", Err(ErrorKind::Network));
+    // A complete reply whose reason is missing.
+    check_stop("", Ok(StopReason::Stop));
+    assert_eq!(read(&around(vec![], "")).end.unwrap_err().kind(), ErrorKind::Network, "nothing was said");
 }
 
 #[test]
@@ -254,4 +256,57 @@ fn half_an_emoji_waits_for_its_other_half() {
     };
     let frames = around(vec![raw("a\\ud83c"), raw("\\udf89b"), end(0)], "end_turn");
     assert_eq!(read(&frames).log.snapshot().text(), "a🎉b");
+}
+
+/// The service copies what the model's own API sent, which may be anything.
+#[test]
+fn additional_fields_and_traces_of_any_form_do_not_lose_the_reply() {
+    for (fields, sequence) in [
+        (json!({"stop_sequence": "END"}), Some("END")),
+        (json!("{\"stop_sequence\":\"END\"}"), Some("END")),
+        (json!("END"), None),
+        (json!(["x"]), None),
+        (json!(3), None),
+        (json!(true), None),
+        (json!({"stop_sequence": {"odd": 1}}), None),
+        (json!(null), None),
+    ] {
+        let stop = json!({"stopReason": "stop_sequence", "additionalModelResponseFields": fields});
+        let tokens = json!({"usage": {"inputTokens": 1, "outputTokens": 2}, "trace": fields});
+        let read = read(&vec![
+            delta(0, json!({"text": "x"})),
+            event("messageStop", stop.clone()),
+            event("metadata", tokens),
+        ]);
+        let end = read.end.unwrap();
+        assert_eq!((end.stop_reason, end.stop_sequence.as_deref()), (StopReason::Stop, sequence), "{fields}");
+        assert_eq!(read.log.usage().output, 2, "{fields}");
+        let mut whole = stop;
+        whole["output"] = json!({"message": {"content": [{"text": "x"}]}});
+        whole["trace"] = json!("none");
+        let (mut log, mut decoder) = (ReplyLog::new(), Decoder::new(&request()));
+        decoder.whole(&whole.to_string(), &mut |event| log.push(&event)).unwrap();
+        let end = decoder.finish(&mut |event| log.push(&event)).unwrap();
+        assert_eq!(end.stop_sequence.as_deref(), sequence, "{fields}");
+        assert_eq!(log.snapshot().text(), "x");
+    }
+}
+
+/// The tokens are the last event, in whichever order it and the stop reason come.
+#[test]
+fn a_stream_is_done_with_its_stop_reason_and_its_tokens_and_not_with_one_of_them() {
+    let stop = event("messageStop", json!({"stopReason": "end_turn"}));
+    let tokens = event("metadata", json!({"usage": {"inputTokens": 1, "outputTokens": 2}}));
+    let performance = event("metadata", json!({"metrics": {"latencyMs": 3}}));
+    for frames in [[&stop, &tokens], [&tokens, &stop]] {
+        let mut decoder = Decoder::new(&request());
+        let flows =
+            frames.map(|(name, data)| decoder.push(Frame { event: *name, data }, &mut |_| {}).unwrap());
+        assert_eq!(flows, [Flow::More, Flow::Done]);
+        assert!(!decoder.is_complete());
+    }
+    let mut decoder = Decoder::new(&request());
+    let flows = [&stop, &performance, &tokens]
+        .map(|(name, data)| decoder.push(Frame { event: *name, data }, &mut |_| {}).unwrap());
+    assert_eq!(flows, [Flow::More, Flow::More, Flow::Done], "metadata without tokens is not the last");
 }

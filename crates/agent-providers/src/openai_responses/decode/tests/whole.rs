@@ -96,6 +96,23 @@ fn an_error_event_of_either_form_ends_the_reply() {
     let failed = json!({"error": {"code": "context_length_exceeded", "message": "Too long."}});
     check(&[ended("failed", failed)], ErrorKind::ContextOverflow, "Too long.");
     check(&[json!({"error": "just words"})], ErrorKind::Network, "just words");
+    check(&[json!({"code": 429, "message": "Slow down."})], ErrorKind::RateLimited, "Slow down.");
+    check(&[json!({"object": "error", "detail": "It broke."})], ErrorKind::Network, "It broke.");
+}
+
+/// Some servers write the status in another form than the vendor.
+#[test]
+fn a_status_is_read_in_the_forms_that_servers_write() {
+    for status in ["completed", "complete", "Completed", "COMPLETE"] {
+        for name in ["completed", "done", "complete"] {
+            let end = ended(name, json!({"status": status, "output": [message("m", "a")]}));
+            assert_eq!(read(&[end]).end.unwrap().stop_reason, StopReason::Stop, "{name} {status}");
+        }
+        let body = json!({"status": status, "output": [message("m", "a")]}).to_string();
+        assert_eq!(run(|decoder, sink| decoder.whole(&body, sink)).end.unwrap().text(), "a", "{status}");
+    }
+    let end = ended("done", json!({"status": "canceled"}));
+    check(&[end], ErrorKind::Api, "cancelled");
 }
 
 /// B-146.

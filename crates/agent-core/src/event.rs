@@ -185,6 +185,15 @@ pub enum AgentEvent {
     RetryEnd(Box<RetryNote>),
     /// A model failed, and another one makes the next attempt.
     RouteChanged(Box<RouteChange>),
+    /// The vendor paused the reply, and a further request in the same turn continues it.
+    TurnContinued {
+        /// The id of the loop.
+        loop_id: LoopId,
+        /// The number of the request that continues the turn, from 1.
+        continuation: u32,
+        /// The maximum number of such requests in a turn.
+        max_continuations: u32,
+    },
     /// The run's budget reserved, charged or denied an amount, or a limit was raised. Emitted only by runs with a
     /// budget.
     Budget(Box<BudgetEvent>),
@@ -342,6 +351,7 @@ impl AgentEvent {
             | Self::QuestionAsked { loop_id, .. }
             | Self::QuestionAnswered { loop_id, .. }
             | Self::RunSuspended { loop_id, .. }
+            | Self::TurnContinued { loop_id, .. }
             | Self::CompactionStarted { loop_id, .. }
             | Self::TurnEnd { loop_id, .. } => loop_id,
         }

@@ -38,7 +38,7 @@ pub use splice::{Splice, SpliceError};
 pub use unit::{Entry, MessageRef, Unit, UnitKind};
 
 use crate::identity::ToolCallId;
-use crate::message::{AgentMessage, AssistantMessage, DeferredCall, Message};
+use crate::message::{AgentMessage, AssistantMessage, DeferredCall, Message, StopReason};
 use crate::wire::{Encoded, WireKey};
 use chunk::Chunk;
 
@@ -303,12 +303,27 @@ impl History {
         chunk::units_rev(&self.tail).find_map(|u| u.reply())
     }
 
-    /// Returns whether the model must reply next: the last message that it receives is not a reply.
+    /// Returns whether the model must reply next: the last message that it receives is not a reply, or is a paused one.
     pub(crate) fn awaits_reply(&self) -> bool {
-        let last = chunk::units_rev(&self.tail)
+        match self.last_sent() {
+            None => false,
+            Some(Message::Assistant(reply)) => reply.stop_reason == StopReason::Paused,
+            Some(_) => true,
+        }
+    }
+
+    /// Returns the last reply if the vendor paused it and no message that a model receives is after it. The next request
+    /// continues it.
+    #[must_use]
+    pub fn paused_reply(&self) -> Option<&AssistantMessage> {
+        self.last_sent()?.as_assistant().filter(|reply| reply.stop_reason == StopReason::Paused)
+    }
+
+    /// Returns the last message that a model receives.
+    fn last_sent(&self) -> Option<&Message> {
+        chunk::units_rev(&self.tail)
             .filter(|u| u.kind() != UnitKind::Failed)
-            .find_map(|u| u.entries().iter().rev().find_map(|e| e.message().as_llm()));
-        !matches!(last, None | Some(Message::Assistant(_)))
+            .find_map(|u| u.entries().iter().rev().find_map(|e| e.message().as_llm()))
     }
 
     /// Returns copies of all messages.

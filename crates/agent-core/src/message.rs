@@ -33,7 +33,7 @@ pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_t
 pub use usage::{Cost, Usage};
 
 use crate::identity::{DeferredHandle, LoopId, Timestamp, ToolCallId, ToolName};
-use crate::model::ApiProtocol;
+use crate::model::{ApiProtocol, ModelConfig};
 pub use crate::model::{CostConfig, CostTier};
 use crate::shared::Shared;
 pub use crate::value_depth::has_more_values;
@@ -188,6 +188,12 @@ impl AssistantMessage {
     #[must_use]
     pub fn is_failed(&self) -> bool {
         matches!(self.stop_reason, StopReason::Error | StopReason::Aborted)
+    }
+
+    /// Returns whether this model wrote the reply: provider, protocol and id are equal.
+    #[must_use]
+    pub fn is_by(&self, model: &ModelConfig) -> bool {
+        self.provider == model.provider && self.model == model.id && self.api == Some(model.api)
     }
 
     /// Returns whether the error message says that the context was too long for the model.

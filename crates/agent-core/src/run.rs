@@ -68,7 +68,7 @@ pub use input::{
     AppliedInput, BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply,
     ReplyError, ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
 };
-pub use policy::{GRACE, LoopPolicy};
+pub use policy::{GRACE, LoopPolicy, MAX_CONTINUATIONS};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
@@ -134,6 +134,9 @@ struct Turn {
     /// The number of retries on this route so far.
     #[serde(skip_serializing_if = "is_first")]
     retries: u32,
+    /// The number of requests so far that continued a paused reply.
+    #[serde(skip_serializing_if = "is_first")]
+    continuations: u32,
     /// The provider's message about a context overflow that was answered by compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<String>,

@@ -118,8 +118,7 @@ impl<'r> Handoff<'r> {
 
     /// Returns whether the target wrote this reply, that is, provider, protocol and model are equal.
     pub(crate) fn same_model(&self, reply: &AssistantMessage) -> bool {
-        let model = &self.request.model;
-        reply.provider == model.provider && reply.model == model.id && reply.api == Some(model.api)
+        reply.is_by(&self.request.model)
     }
 
     /// Returns the id under which a call and its result are sent. An acceptable id is unchanged. Any other consists of its

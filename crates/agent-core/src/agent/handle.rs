@@ -49,7 +49,8 @@ impl AgentHandle {
         self.request(prompt).start()
     }
 
-    /// Continues the conversation without a new message: from a user message, a tool result, or queued messages.
+    /// Continues the conversation without a new message: from a user message, a tool result, a reply that the vendor paused,
+    /// or queued messages.
     ///
     /// # Errors
     /// Returns [`AgentError::EmptyTranscript`] and [`AgentError::AssistantTail`] when there is nothing to continue

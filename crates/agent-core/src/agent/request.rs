@@ -271,7 +271,7 @@ where
 /// output limit cut off is reported as such, regardless of other errors.
 fn read<T>(end: &RunReply, read: impl Fn(&str) -> Result<T, AnswerError>) -> Result<T, AnswerError> {
     let Some(reply): Option<&AssistantMessage> = end.message() else { return read("") };
-    let whole = read(&reply.text());
+    let whole = read(&end.text());
     let mut blocks = reply.content.iter().rev().filter_map(Content::as_text);
     let found = whole.or_else(|error| blocks.find_map(|text| read(text).ok()).ok_or(error));
     found.map_err(|mut error| {

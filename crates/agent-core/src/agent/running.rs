@@ -207,7 +207,7 @@ impl AgentHandle {
         }
         match state.history.last() {
             None => Err(AgentError::EmptyTranscript),
-            Some(last) if last.role() == "assistant" => {
+            Some(last) if last.role() == "assistant" && state.history.paused_reply().is_none() => {
                 let queued = self.inner.mailbox.view();
                 let continues = queued.has_active_steering() || queued.has_follow_up();
                 if continues { Ok(()) } else { Err(AgentError::AssistantTail) }

@@ -6,9 +6,13 @@ use super::config::AgentLoopConfig;
 use super::panics::contained;
 use crate::history::History;
 use crate::hooks::{HookError, Transform};
+use crate::message::AgentMessage;
 use crate::model::{ModelConfig, Secret};
 use crate::provider::{ModelRequest, StreamProvider};
 use crate::tool::ToolDefinitions;
+
+/// The message after a reply that another model paused, which only that model can continue without a message.
+const CONTINUE: &str = "[Your last reply was cut off. Continue where it ends.]";
 
 /// The parts of a request that are fixed for the whole run.
 pub(super) struct RequestParts<'a> {
@@ -68,7 +72,16 @@ impl RequestParts<'_> {
         Ok((provider, Box::new(self.assemble(model, history, api_key))))
     }
 
-    fn assemble(self, model: Arc<ModelConfig>, history: History, api_key: Option<Secret>) -> ModelRequest {
+    fn assemble(
+        self,
+        model: Arc<ModelConfig>,
+        mut history: History,
+        api_key: Option<Secret>,
+    ) -> ModelRequest {
+        if history.paused_reply().is_some_and(|paused| !paused.is_by(&model)) {
+            // This cannot fail, because it is a plain message.
+            let _ = history.push(AgentMessage::user(CONTINUE));
+        }
         let mut options = self.config.request.clone();
         let level = options.thinking_level.clamp_to(&model.thinking_levels);
         if level != options.thinking_level {

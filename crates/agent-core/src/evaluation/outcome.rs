@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::drive::{AgentContext, Driven, GroupLoop, messages_of};
 use crate::event::{Ended, LoopConfigSnapshot, Question};
-use crate::history::{History, MessageRef};
+use crate::history::History;
 use crate::identity::LoopId;
-use crate::message::{AssistantMessage, Usage};
+use crate::message::Usage;
 use crate::run::{NewMessages, Run};
 
 /// The outcome of one branch.
@@ -149,9 +149,7 @@ impl ParallelLoopOutcome {
     /// such reply or it has no text.
     #[must_use]
     pub fn final_text(&self) -> Option<String> {
-        let good = |m: &MessageRef| m.as_assistant().filter(|r| !r.is_failed()).cloned();
-        let text =
-            self.new_messages.in_memory().iter().rev().find_map(good).as_ref().map(AssistantMessage::text)?;
+        let text = self.new_messages.last_text(|reply| !reply.is_failed())?;
         (!text.trim().is_empty()).then_some(text)
     }
 

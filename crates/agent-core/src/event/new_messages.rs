@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::history::MessageRef;
-use crate::message::AgentMessage;
+use crate::message::{AgentMessage, AssistantMessage, StopReason};
 use crate::provider::error::BoxError;
 
 /// The messages of one run in the order in which they ended.
@@ -108,6 +108,18 @@ impl NewMessages {
     #[must_use]
     pub fn all(&self) -> Option<&[MessageRef]> {
         (self.released == 0).then_some(&**self.in_memory)
+    }
+
+    /// Returns the text of the last reply that `counts`, with that of the paused replies that it continues.
+    pub(crate) fn last_text(&self, counts: impl Fn(&AssistantMessage) -> bool) -> Option<String> {
+        let mut newest_first = self.in_memory.iter().rev().map(|message| message.as_assistant());
+        let last = newest_first.by_ref().flatten().find(|reply| counts(reply))?;
+        let paused = newest_first
+            .map_while(|reply| reply.filter(|reply| reply.stop_reason == StopReason::Paused))
+            .map(AssistantMessage::text);
+        let mut texts: Vec<String> = std::iter::once(last.text()).chain(paused).collect();
+        texts.reverse();
+        Some(texts.concat())
     }
 
     /// Returns all messages. Those that are not in memory are read from the store, together with the rest of the run.

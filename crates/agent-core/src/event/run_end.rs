@@ -67,10 +67,11 @@ impl RunReply {
         self.messages.in_memory().iter().rev().find_map(|m| m.as_assistant())
     }
 
-    /// Returns the text of the last reply; empty if the model did not reply with text.
+    /// Returns the text of the last reply with that of the paused replies that it continues; empty if the model did not reply
+    /// with text.
     #[must_use]
     pub fn text(&self) -> String {
-        self.message().map(AssistantMessage::text).unwrap_or_default()
+        self.messages.last_text(|_| true).unwrap_or_default()
     }
 }
 

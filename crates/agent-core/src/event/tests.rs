@@ -309,6 +309,11 @@ fn questions_retries_and_compactions_have_their_shapes() {
     );
 
     check(
+        &AgentEvent::TurnContinued { loop_id: id(), continuation: 2, max_continuations: 16 },
+        "turn_continued",
+        json!({"continuation": 2, "max_continuations": 16}),
+    );
+    check(
         &AgentEvent::CompactionStarted {
             loop_id: id(),
             reason: CompactionReason::Overflow,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::options::RequestOptions;
 use crate::history::{History, UnitKind};
-use crate::message::Message;
+use crate::message::{AssistantMessage, Message};
 use crate::model::{ModelConfig, Secret};
 use crate::shared::Shared;
 use crate::tool::ToolDefinitions;
@@ -49,6 +49,12 @@ impl ModelRequest {
     pub fn messages(&self) -> impl Iterator<Item = &Message> {
         let shown = self.history.units().filter(|unit| unit.kind() != UnitKind::Failed);
         shown.flat_map(|unit| unit.entries()).filter_map(|entry| entry.message().as_llm())
+    }
+
+    /// Returns the last reply if this model paused it. The request continues it, so it must be sent back as it came.
+    #[must_use]
+    pub fn continued_reply(&self) -> Option<&AssistantMessage> {
+        self.history.paused_reply().filter(|reply| reply.is_by(&self.model))
     }
 
     /// Returns the key to use: that of the request, else that of the model.

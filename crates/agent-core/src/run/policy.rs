@@ -15,6 +15,9 @@ use crate::tool::ToolExecutionStrategy;
 /// How long an aborted tool call may take to end before the run continues without it: 500 ms.
 pub const GRACE: Duration = Duration::from_millis(500);
 
+/// The default maximum number of requests that continue one turn.
+pub const MAX_CONTINUATIONS: u32 = 16;
+
 /// How a loop behaves: tool execution, queues, limits, retries and context. Plain data without services or hooks.
 ///
 /// An [`AgentLoopConfig`](crate::AgentLoopConfig) holds the policy, and the [`RunSetup`](super::RunSetup) of each run
@@ -43,6 +46,11 @@ pub struct LoopPolicy {
     pub follow_up_mode: QueueMode,
     /// Limits on turns, tokens and time; `None` for no limits.
     pub limits: Option<ExecutionLimits>,
+    /// The maximum number of further requests in a turn that continue a reply which the vendor paused
+    /// ([`StopReason::Paused`](crate::StopReason::Paused)). A turn that is paused once more ends the run at this limit.
+    /// Default: [`MAX_CONTINUATIONS`].
+    #[serde(skip_serializing_if = "is_max_continuations")]
+    pub max_continuations: u32,
     /// How failed model calls are retried.
     pub retry: RetryConfig,
     /// The size of the context and how it is compacted; `None` switches compaction off.
@@ -57,6 +65,11 @@ pub struct LoopPolicy {
     /// Whether each request is compared with the previous one to report broken prompt caches. Default: `true`.
     #[serde(skip_serializing_if = "is_yes")]
     pub watch_cache: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_max_continuations(value: &u32) -> bool {
+    *value == MAX_CONTINUATIONS
 }
 
 fn is_grace(value: &Duration) -> bool {
@@ -78,6 +91,7 @@ impl Default for LoopPolicy {
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),
             limits: Some(ExecutionLimits::default()),
+            max_continuations: MAX_CONTINUATIONS,
             retry: RetryConfig::default(),
             context: Some(ContextConfig::default()),
             config_id: None,

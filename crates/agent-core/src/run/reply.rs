@@ -88,6 +88,10 @@ impl Run {
         }
         // This cannot fail, because the reply has no calls and did not fail.
         let _ = self.history.push_entry(entry);
+        if stop == StopReason::Paused {
+            self.continue_turn(shared, out);
+            return;
+        }
         self.close_turn(Some(shared), Vec::new(), out);
         self.phase = Phase::BetweenTurns { results_wanted: false };
     }

@@ -163,6 +163,32 @@ impl Run {
         self.turn = Turn { index: self.turn.index + 1, route, ..Turn::default() };
     }
 
+    /// Continues the turn after a paused reply, which is the last message of the next request. At a limit, the run ends, and
+    /// a later run can continue from the reply.
+    pub(super) fn continue_turn(&mut self, reply: MessageRef, out: &mut Vec<AgentEvent>) {
+        let max_continuations = self.setup.policy.max_continuations;
+        let reason = match self.tracker.check_limits(self.now) {
+            Some(limit) => limit.to_string(),
+            None if self.turn.continuations >= max_continuations => {
+                format!("max continuations of a paused turn exceeded ({max_continuations})")
+            }
+            None => {
+                self.turn.continuations += 1;
+                self.turn.attempt += 1;
+                self.turn.retries = 0;
+                out.push(AgentEvent::TurnContinued {
+                    loop_id: self.setup.loop_id.clone(),
+                    continuation: self.turn.continuations,
+                    max_continuations,
+                });
+                self.prepare_call(out);
+                return;
+            }
+        };
+        self.close_turn(Some(reply), Vec::new(), out);
+        self.end(Ended::Limit { reason }, out);
+    }
+
     /// Returns whether another turn follows: for steering, for tool results, or for follow-ups.
     pub(super) fn has_next_turn(&self, results_wanted: bool) -> bool {
         results_wanted || self.queues.has_active_steering() || self.queues.has_follow_up()

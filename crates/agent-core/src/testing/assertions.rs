@@ -54,6 +54,7 @@ fn word(event: &AgentEvent) -> Option<String> {
             BudgetNote::Raised { .. } => "raised".into(),
         },
         AgentEvent::CacheBroken(broken) => format!("cache_broken({})", broken.field),
+        AgentEvent::TurnContinued { continuation, .. } => format!("continued({continuation})"),
         AgentEvent::CompactionStarted { .. } => "compact+".into(),
         AgentEvent::CompactionEnded(_) => "compact-".into(),
         AgentEvent::TurnEnd { .. } => "turn_end".into(),

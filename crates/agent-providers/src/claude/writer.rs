@@ -5,6 +5,8 @@ use agent_core::{
     ToolResultMessage, Unit, UserMessage,
 };
 
+use serde_json::Value;
+
 use super::turns::{Blocks, Mark, Marked};
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json;
@@ -38,6 +40,25 @@ pub(crate) trait Form {
     fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool);
 }
 
+/// The part of a reply that is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of it.
+    Whole,
+    /// The reply without calls of the vendor's tools that have no result.
+    WithoutOpenCalls,
+}
+
+/// Returns whether a block is a call of one of the vendor's tools whose result is not in the reply.
+fn is_open_call(reply: &AssistantMessage, block: &Value) -> bool {
+    let is_call = matches!(block["type"].as_str(), Some("server_tool_use" | "mcp_tool_use"));
+    let is_result = |content: &Content| match content {
+        Content::Opaque(other) => other.data["tool_use_id"] == block["id"],
+        _ => false,
+    };
+    is_call && !reply.content.iter().any(is_result)
+}
+
 /// Writes units for the model of one request.
 pub(crate) struct Writer<'r, F> {
     pub(crate) rules: Handoff<'r>,
@@ -52,11 +73,16 @@ impl<'r, F: Form> Writer<'r, F> {
 
     /// Returns the messages of a unit: a user message, or a reply with the results of its calls.
     pub(crate) fn unit(&self, unit: &Unit) -> Blocks {
+        self.part(unit, Part::Whole)
+    }
+
+    /// Returns the messages of a part of a unit.
+    pub(crate) fn part(&self, unit: &Unit, part: Part) -> Blocks {
         let mut blocks = Blocks::new(F::TEXT, F::MARK);
         match unit.first().and_then(AgentMessage::as_llm) {
             Some(Message::User(message)) => self.user(&mut blocks, message),
             Some(Message::Assistant(reply)) => {
-                self.reply(&mut blocks, reply);
+                self.reply(&mut blocks, reply, part);
                 self.results(&mut blocks, unit.results());
             }
             _ => {}
@@ -83,7 +109,7 @@ impl<'r, F: Form> Writer<'r, F> {
         }
     }
 
-    fn reply(&self, blocks: &mut Blocks, reply: &AssistantMessage) {
+    fn reply(&self, blocks: &mut Blocks, reply: &AssistantMessage, part: Part) {
         blocks.open(ASSISTANT);
         for content in &reply.content {
             match content {
@@ -91,7 +117,9 @@ impl<'r, F: Form> Writer<'r, F> {
                 Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
                 Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, call)),
                 Content::Opaque(opaque) => {
-                    if let Some(data) = self.rules.opaque(reply, opaque) {
+                    if let Some(data) = self.rules.opaque(reply, opaque)
+                        && (part == Part::Whole || !is_open_call(reply, data))
+                    {
                         blocks.block(Marked::No, |out| json::write(out, data));
                     }
                 }

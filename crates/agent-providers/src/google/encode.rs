@@ -44,7 +44,12 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     write_tools(&mut body, request, &format);
     choice.write(&mut body);
     write_config(&mut body, request, known, &format);
-    contents::write(body.key("contents"), request, known)?;
+    let continued = contents::continued(request);
+    let left_out = continued.map_or(0, |paused| paused.units);
+    contents::write(body.key("contents"), request, left_out, known)?;
+    if let Some(paused) = continued {
+        body.field("continuationToken", paused.token);
+    }
     body.close();
     Ok(out)
 }

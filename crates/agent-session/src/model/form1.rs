@@ -103,6 +103,11 @@ enum Form {
     RetryStart(Box<RetryNote>),
     RetryEnd(Box<RetryNote>),
     RouteChanged(Box<RouteChange>),
+    TurnContinued {
+        loop_id: LoopId,
+        continuation: u32,
+        max_continuations: u32,
+    },
     Budget(Box<BudgetEvent>),
     CacheBroken(Box<CacheBreak>),
     CompactionStarted {

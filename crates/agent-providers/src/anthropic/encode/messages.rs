@@ -1,12 +1,12 @@
 //! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache marker in each of
 //! its messages.
 
-use agent_core::{ImageContent, ModelRequest, ThinkingContent};
+use agent_core::{Encoded, History, ImageContent, ModelRequest, StopReason, ThinkingContent, Unit};
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
 use crate::claude::turns::Mark;
-use crate::claude::writer::{self, ASSISTANT, Writer};
+use crate::claude::writer::{self, ASSISTANT, Part, Writer};
 use crate::handoff::{self, Handoff};
 use crate::json::Members;
 use crate::marks::Marks;
@@ -22,26 +22,49 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marked: bool) {
     let mut marks = Marks::default();
     out.push(b'[');
     let start = out.len();
-    Handoff::each_form(
-        &request.history,
-        key,
-        |unit| writer.unit(unit).encoded(),
-        |form| {
-            if out.len() > start {
-                out.push(b',');
-            } else if form.bytes().starts_with(ASSISTANT) {
-                out.extend_from_slice(OPENING);
-                out.push(b',');
+    let mut read = |form: &Encoded| {
+        if out.len() > start {
+            out.push(b',');
+        } else if form.bytes().starts_with(ASSISTANT) {
+            out.extend_from_slice(OPENING);
+            out.push(b',');
+        }
+        let base = out.len();
+        out.extend_from_slice(form.bytes());
+        marks.extend(form, base);
+    };
+    if has_abandoned(&request.history) {
+        each_part(&request.history, |unit, part| {
+            let form = writer.part(unit, part).encoded();
+            if !form.bytes().is_empty() {
+                read(&form);
             }
-            let base = out.len();
-            out.extend_from_slice(form.bytes());
-            marks.extend(form, base);
-        },
-    );
+        });
+    } else {
+        Handoff::each_form(&request.history, key, |unit| writer.unit(unit).encoded(), read);
+    }
     if let Some(at) = marks.before_last().filter(|_| marked) {
         out.splice(at..at, MARKER.iter().copied());
     }
     out.push(b']');
+}
+
+/// Calls `read` with each unit that is sent, and with the part of it that is sent.
+fn each_part<'h>(history: &'h History, mut read: impl FnMut(&'h Unit, Part)) {
+    let mut units = history.units().filter(|unit| Handoff::shows(unit)).peekable();
+    while let Some(unit) = units.next() {
+        let is_paused = unit.reply().is_some_and(|reply| reply.stop_reason == StopReason::Paused);
+        let is_abandoned = is_paused && units.peek().is_some_and(|next| next.reply().is_none());
+        read(unit, if is_abandoned { Part::WithoutOpenCalls } else { Part::Whole });
+    }
+}
+
+/// Returns whether the user spoke after a reply that the vendor had paused. The API refuses calls of its own tools without
+/// results, except in the last message.
+fn has_abandoned(history: &History) -> bool {
+    let mut is_any = false;
+    each_part(history, |_, part| is_any |= part == Part::WithoutOpenCalls);
+    is_any
 }
 
 /// The vendor's blocks.

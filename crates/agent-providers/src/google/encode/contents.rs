@@ -2,12 +2,12 @@
 
 use agent_core::{
     AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message,
-    ModelRequest, ProviderError, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
+    ModelRequest, ProviderError, StopReason, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
 };
 
 use crate::call_ids::Prefix;
 use crate::google::generation::Known;
-use crate::google::wire::ABOUT_REPLY;
+use crate::google::wire::{ABOUT_REPLY, CONTINUATION};
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json::{self, Members};
 use crate::request::refuse;
@@ -38,11 +38,39 @@ const ENDS_WITH_MODEL: u32 = 1;
 /// Marks a unit that cannot be sent.
 const CANNOT_BE_SAID: u32 = u32::MAX;
 
-/// Writes the list of contents.
+/// A reply that the request continues.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Continued<'r> {
+    /// The number of units at the end of the history that the reply consists of. They are not sent.
+    pub(super) units: usize,
+    /// The token that the API sent with the reply.
+    pub(super) token: &'r str,
+}
+
+/// Returns the reply that the request continues, if the model of the request paused the last one. The API continues it when
+/// it receives the same contents again with the token.
+pub(super) fn continued(request: &ModelRequest) -> Option<Continued<'_>> {
+    let paused = request.continued_reply()?;
+    let token = paused.content.iter().find_map(|block| match block {
+        Content::Opaque(opaque) if opaque.kind == CONTINUATION => opaque.data.as_str(),
+        _ => None,
+    })?;
+    let is_paused = |unit: &Unit| unit.reply().is_some_and(|r| r.stop_reason == StopReason::Paused);
+    let shown = request.history.units().filter(|u| Handoff::shows(u));
+    let units = shown.fold(0, |units, unit| if is_paused(unit) { units + 1 } else { 0 });
+    Some(Continued { units, token })
+}
+
+/// Writes the list of contents, without `left_out` units at its end.
 ///
 /// # Errors
 /// Returns an error if an image is referenced by an address that does not show its media type and the API requires one.
-pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, known: Known) -> Result<(), ProviderError> {
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    request: &ModelRequest,
+    left_out: usize,
+    known: Known,
+) -> Result<(), ProviderError> {
     let door = match request.model.api {
         ApiProtocol::GoogleVertex => Door::Vertex,
         _ => Door::Gemini,
@@ -52,7 +80,9 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, known: Known) -> 
     out.push(b'[');
     let start = out.len();
     let mut after_model = false;
-    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+    let shown = || request.history.units().filter(|u| Handoff::shows(u));
+    let sent = if left_out == 0 { usize::MAX } else { shown().count().saturating_sub(left_out) };
+    for unit in shown().take(sent) {
         let said = unit.wire().with(
             key,
             || writer.unit(unit),

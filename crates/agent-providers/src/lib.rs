@@ -104,7 +104,7 @@ pub mod ollama;
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub mod openai_responses;
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+#[cfg(any(feature = "openai-chat", feature = "openai-responses", feature = "google"))]
 mod prompt_usage;
 #[cfg(feature = "http-protocols")]
 mod protocol;
@@ -130,6 +130,15 @@ mod sse;
 mod surrogates;
 #[cfg(feature = "http-protocols")]
 mod tap;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "google",
+    feature = "ollama",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
+mod token_count;
 #[cfg(feature = "http-protocols")]
 mod tool_schema;
 #[cfg(feature = "http-protocols")]

@@ -1,5 +1,6 @@
 //! Decodes the response chunk by chunk, without I/O and without a clock.
 
+mod choice;
 mod end;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
+use choice::Form;
 use end::Ending;
 
 /// The data of the last event.
@@ -41,6 +43,7 @@ pub(super) struct Decoder {
     reason: Option<String>,
     counted: bool,
     done: bool,
+    form: Form,
     surrogates: Surrogates,
     shape: Shape<Usual>,
 }
@@ -79,6 +82,7 @@ impl Decoder {
             reason: None,
             counted: false,
             done: false,
+            form: Form::Stream,
             surrogates: Surrogates::default(),
             shape: Shape::new(&VARYING),
         }
@@ -133,26 +137,16 @@ impl Decoder {
             sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
         let listed = chunk.choices.listed;
-        let mut usage = chunk.usage;
-        if let Some(choice) = chunk.choices.first {
-            usage = usage.or(choice.usage);
-            let reason = choice.finish_reason.filled();
-            if let Some(delta) = choice.delta.or(choice.message) {
-                let joined = self.delta(&delta, sink)?;
-                if let Some(frame) = frame.filter(|_| usage.is_none() && reason.is_none())
-                    && let Some((usual, text)) = usual(&delta, joined)
-                {
-                    self.shape.learn(frame, usual.member(), text, usual);
-                }
-            }
-            if let Some(reason) = reason {
-                self.ends_for(reason);
-            }
+        // A shape holds one text and no counts.
+        let plain = !chunk.usage.is_present() && !chunk.x_groq.is_present();
+        let frame = frame.filter(|_| plain && chunk.choices.more.is_empty());
+        for choice in chunk.choices.first.into_iter().chain(chunk.choices.more) {
+            self.choice(frame, choice, sink)?;
         }
-        if let Some(usage) = usage {
-            self.counted = true;
-            sink(StreamEvent::Usage(usage.disjoint()));
+        if let Some(groq) = chunk.x_groq.given() {
+            self.count(groq.usage, sink);
         }
+        self.count(chunk.usage, sink);
         Ok(listed)
     }
 
@@ -271,6 +265,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        self.form = Form::Whole;
         let listed = self.read(body, sink)?;
         if !listed {
             return Err(

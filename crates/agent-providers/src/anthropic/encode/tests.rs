@@ -1,5 +1,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
 
+mod extras;
 mod format;
 mod messages;
 mod options;

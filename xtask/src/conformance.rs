@@ -121,16 +121,20 @@ async fn protocol_report(
         let body = manifest.body(case)?;
         let expected: Expected = manifest.expected(case)?;
         let (wanted, fired) = rules::wanted(name, &expected);
-        let mut first = None;
+        let (mut first, mut contradiction) = (None, None);
         for cut in cuts::all(&body) {
             let name_of_cut = cut.name;
             let found = play::play(server, api, case, cut).await;
+            contradiction = rules::contradiction(&expected, &found.usage);
             if let Some(difference) = compare::first_difference(&wanted, &found) {
                 first = Some(Failure { case: case.case.clone(), delivery: name_of_cut, difference });
                 break;
             }
         }
         report.add(first, &fired);
+        if let Some(how) = contradiction {
+            report.contradicts(&case.case, how);
+        }
     }
     Ok(report)
 }

@@ -37,7 +37,6 @@ impl Tokens {
     }
 
     /// Returns this count, or the other one if this one is not known.
-    #[cfg_attr(not(feature = "bedrock"), allow(dead_code, reason = "only some vendors have two names"))]
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Known(_), _) | (_, Self::Absent) => self,

@@ -1,5 +1,7 @@
 //! Readings of vendors' counts. Each row is a form that a server sends.
 
+use proptest::prelude::*;
+
 use super::*;
 
 /// The counts of a row: prompt, output, total, cache reads, cache writes and reasoning. 0 as the total is an unknown one.
@@ -94,5 +96,63 @@ fn numbers_without_sense_do_not_overflow() {
     for row in [[max; 6], [1, max, 3, max, max, max], [0, 0, max, max, 0, 1]] {
         let usage = disjoint(&said(row));
         assert!(usage.reasoning <= usage.output, "{row:?}");
+    }
+}
+
+/// Returns what a vendor sends that counts the parts at these places.
+fn written([input, output, read, write, reasoning]: [u64; 5], places: [Place; 3]) -> Said {
+    let inside = |place: Place, count: u64| if place == Place::Inside { count } else { 0 };
+    let [of_read, of_write, of_reasoning] = places;
+    Said {
+        prompt: Some(input + inside(of_read, read) + inside(of_write, write)),
+        output: Some(output + inside(of_reasoning, reasoning)),
+        total: Some(input + output + read + write + reasoning),
+        cache_read: Some(read),
+        cache_write: Some(write),
+        reasoning: Some(reasoning),
+        ..Said::default()
+    }
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    prop_oneof![Just(Place::Inside), Just(Place::Beside)]
+}
+
+proptest! {
+    /// Wherever a vendor counts a part, no token is lost and none is counted twice.
+    #[test]
+    fn all_tokens_of_the_total_are_counted_once(
+        counts in prop::array::uniform5(0_u64..50),
+        places in prop::array::uniform3(place()),
+        usually in prop::array::uniform2(place()),
+    ) {
+        let [cache, thinking] = usually;
+        let said = Said { cache, thinking, ..written(counts, places) };
+        let usage = disjoint(&said);
+        prop_assert_eq!(usage.total_tokens, counts.iter().sum::<u64>());
+        prop_assert_eq!((usage.cache_read, usage.cache_write, usage.reasoning), (counts[2], counts[3], counts[4]));
+    }
+
+    /// What a vendor counts as usual is read as usual, also without a total.
+    #[test]
+    fn the_usual_places_need_no_total(counts in prop::array::uniform5(0_u64..50), usually in prop::array::uniform2(place())) {
+        let [cache, thinking] = usually;
+        let said = written(counts, [cache, cache, thinking]);
+        let [input, output, read, write, reasoning] = counts;
+        for total in [None, said.total] {
+            let usage = disjoint(&Said { total, cache, thinking, ..said });
+            prop_assert_eq!(usage, Usage::new(input, output + reasoning, read, write).with_reasoning(reasoning));
+        }
+    }
+
+    /// No numbers overflow, and no count is smaller than the vendor's.
+    #[test]
+    fn no_count_is_lost(counts in prop::array::uniform6(any::<u64>()), small in prop::array::uniform6(0_u64..9)) {
+        for row in [counts, small] {
+            let usage = disjoint(&said(row));
+            prop_assert!(usage.output >= row[1] && usage.reasoning <= usage.output);
+            prop_assert_eq!((usage.cache_read, usage.cache_write), (row[3], row[4]));
+            prop_assert!(usage.total_tokens >= row[0].max(row[1]));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Token counts in disjoint categories, for protocols whose vendors count in more than one way.
 //!
 //! Most vendors count cached tokens as a part of the prompt and reasoning as a part of the output, but some count them
-//! beside it, and no member of a reply says which. The numbers themselves show it: a part is never larger than its whole, and
+//! beside it, and no member of a reply states it. The numbers show it: a part is never larger than its whole, and
 //! the total is the sum of the counts that do not overlap. [`disjoint`] chooses the reading with the fewest deviations from
 //! the vendor's usual one that fits both, so that no token is lost and none is counted twice.
 
@@ -134,7 +134,7 @@ impl Counts {
 /// Returns the counts in disjoint categories.
 ///
 /// Tokens that only the total contains are added to the output, because vendors that leave a count out leave out that of
-/// hidden thinking. This needs both the prompt and the output, because the total must not stand in for one of them.
+/// hidden thinking. This needs both the prompt and the output, because the total must not replace one of them.
 pub(crate) fn disjoint(said: &Said) -> Usage {
     let counts = Counts {
         prompt: said.prompt.unwrap_or(0),

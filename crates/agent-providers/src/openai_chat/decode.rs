@@ -200,6 +200,11 @@ impl Decoder {
             self.blocks.close(sink);
             self.calls.push(&Piece::of(call), &mut self.blocks.next, sink)?;
         }
+        if let Some(function) = &delta.function_call {
+            self.blocks.close(sink);
+            let (name, arguments) = (function.name.as_str(), &*function.arguments.0);
+            self.calls.push(&Piece { name, arguments, ..Piece::default() }, &mut self.blocks.next, sink)?;
+        }
         Ok(joined)
     }
 
@@ -311,7 +316,7 @@ impl Decode for Decoder {
 /// states whether the delta's reasoning details continued the last one of the reply.
 fn usual<'d>(delta: &'d Delta<'_>, joined: bool) -> Option<(Usual, &'d str)> {
     let Body::Text(content) = &delta.content else { return None };
-    if delta.refusal.filled().is_some() {
+    if delta.refusal.filled().is_some() || delta.function_call.is_some() {
         return None;
     }
     let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];

@@ -81,6 +81,9 @@ pub(super) struct Delta<'a> {
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    /// The form of a call before `tool_calls`, which some servers still send. A reply has at most one.
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
 /// A text, or Mistral's list of parts. The thinking of a part has the same two forms.
@@ -180,6 +183,7 @@ impl Delta<'_> {
             && texts.iter().all(|text| text.filled().is_none())
             && self.reasoning_details.as_ref().is_none_or(Vec::is_empty)
             && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
     }
 
     /// Removes the thinking.

@@ -71,6 +71,7 @@ impl Decoder {
             }
             if !self.calls.is_empty() {
                 message.tool_calls = None;
+                message.function_call = None;
             }
         }
         Some(message)

@@ -95,3 +95,23 @@ fn a_call_of_a_custom_tool_keeps_its_input() {
     assert_eq!((found.name.as_str(), found.arguments.text()), ("sql", "SELECT 1"));
     assert_eq!(found.signature.as_deref(), Some(crate::openai_chat::calls::CUSTOM));
 }
+
+#[test]
+fn a_call_in_the_old_form_is_a_call() {
+    let body = json!({"choices": [{"index": 0, "finish_reason": "function_call", "message":
+        {"content": null, "function_call": {"name": "f", "arguments": "{\"x\":1}"}}}]});
+    let piece = |call: serde_json::Value| delta(json!({ "function_call": call }));
+    let frames = [
+        piece(json!({"name": "f", "arguments": ""})),
+        piece(json!({"arguments": "{\"x\""})),
+        piece(json!({"arguments": ":1}"})),
+        finish("function_call"),
+    ];
+    for read in [whole(&body), read(&frames.each_ref().map(String::as_str))] {
+        let message = read.end.unwrap();
+        let calls: Vec<&agent_core::ToolCall> = message.tool_calls().collect();
+        assert_eq!((calls.len(), calls[0].name.as_str(), calls[0].arguments.text()), (1, "f", "{\"x\":1}"));
+        assert!(!calls[0].id.as_str().is_empty());
+        assert_eq!(message.stop_reason, StopReason::ToolUse);
+    }
+}

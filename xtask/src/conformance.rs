@@ -129,15 +129,18 @@ async fn protocol_report(
             paused.push(cut.map(|cut| (cut.name, play::begin(server, api, case, cut))));
         }
         for (case, paused) in cases.iter().zip(paused) {
-            let (wanted, fired) = rules::wanted(name, &manifest.expected::<Expected>(case)?);
+            let expected: Expected = manifest.expected(case)?;
+            let (wanted, fired) = rules::wanted(name, &expected);
             let failure = |found: &Found, delivery| {
                 let difference = compare::first_difference(&wanted, found)?;
                 Some(Failure { case: case.case.clone(), delivery, difference })
             };
-            let mut first = None;
+            let (mut first, mut contradiction) = (None, None);
             for cut in cuts::all(&manifest.body(case)?) {
                 let delivery = cut.name;
-                first = failure(&play::play(server, api, case, cut).await, delivery);
+                let found = play::play(server, api, case, cut).await;
+                contradiction = rules::contradiction(&expected, &found.usage);
+                first = failure(&found, delivery);
                 if first.is_some() {
                     break;
                 }
@@ -147,6 +150,9 @@ async fn protocol_report(
                 first = first.or_else(|| failure(&found, delivery));
             }
             report.add(first, &fired);
+            if let Some(how) = contradiction {
+                report.contradicts(&case.case, how);
+            }
         }
     }
     Ok(report)

@@ -12,8 +12,7 @@ mod runs;
 
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, assert_well_formed, transcript};
 use agent_core::{
-    AgentEvent, ApiProtocol, ErrorKind, History, ModelConfig, Route, RunEnd, StopCause,
-    StopReason, Usage,
+    AgentEvent, ApiProtocol, ErrorKind, History, ModelConfig, Route, RunEnd, StopCause, StopReason, Usage,
 };
 
 use runs::{agent, said, within};
@@ -81,7 +80,7 @@ async fn a_turn_that_is_always_paused_ends_at_the_limit_and_a_later_run_continue
     assert_eq!(reason, "max continuations of a paused turn exceeded (3)");
     assert_eq!(roles(&model), ["u", "ua", "uaa", "uaaa"]);
 
-    within(agent.continue_run().unwrap().end()).await;
+    let _ = within(agent.continue_run().unwrap().end()).await;
     assert_eq!(roles(&model)[4..], ["uaaaa", "uaaaaa", "uaaaaaa", "uaaaaaaa"]);
 }
 
@@ -109,11 +108,8 @@ async fn a_failed_continuation_is_retried_and_its_failure_leaves_the_paused_repl
 
 #[tokio::test]
 async fn a_model_that_did_not_write_the_paused_reply_is_asked_to_continue() {
-    let (agent, model) = agent([
-        paused("One "),
-        ScriptedReply::error(ErrorKind::Auth, "no key"),
-        ScriptedReply::text("two."),
-    ]);
+    let (agent, model) =
+        agent([paused("One "), ScriptedReply::error(ErrorKind::Auth, "no key"), ScriptedReply::text("two.")]);
     let other = ModelConfig::new(ApiProtocol::OpenAiCompletions, "other", "other");
     let agent = agent.with_route(Route::new(other));
     let reply = within(agent.prompt("Count.").unwrap().end()).await.into_reply().unwrap();

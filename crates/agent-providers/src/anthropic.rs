@@ -17,6 +17,7 @@ mod config;
 mod decode;
 mod encode;
 mod error;
+mod extras;
 mod wire;
 
 use agent_core::{ModelRequest, ProviderError};

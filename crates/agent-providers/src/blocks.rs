@@ -7,6 +7,8 @@ use agent_core::{EventSink, StreamEvent};
 pub(crate) struct Blocks {
     open: Option<Open>,
     pub(crate) next: u32,
+    spoke: bool,
+    thought: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,11 +28,24 @@ impl Blocks {
             _ => {
                 let index = self.start(sink);
                 self.open = Some(Open::Text(index));
+                self.spoke = true;
                 sink(StreamEvent::TextStart { index });
                 index
             }
         };
         sink(StreamEvent::TextDelta { index, delta: text });
+    }
+
+    /// Returns whether text has been emitted.
+    #[cfg_attr(not(feature = "openai-chat"), allow(dead_code, reason = "only some protocols repeat texts"))]
+    pub(crate) fn spoke(&self) -> bool {
+        self.spoke
+    }
+
+    /// Returns whether thinking has been emitted.
+    #[cfg_attr(not(feature = "openai-chat"), allow(dead_code, reason = "only some protocols repeat texts"))]
+    pub(crate) fn thought(&self) -> bool {
+        self.thought
     }
 
     /// Emits thinking. Begins a block with `signature` unless one of thinking is open.
@@ -43,6 +58,7 @@ impl Blocks {
             _ => {
                 let index = self.start(sink);
                 self.open = Some(Open::Thinking(index));
+                self.thought = true;
                 sink(StreamEvent::ThinkingStart { index });
                 if !signature.is_empty() {
                     sink(StreamEvent::ThinkingSignature { index, delta: signature });

@@ -48,7 +48,7 @@ impl<'o> Members<'o> {
     }
 
     /// Writes a member with any name.
-    #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+    #[cfg(any(feature = "openai-chat", feature = "openai-responses", feature = "anthropic"))]
     pub(crate) fn named<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> &mut Self {
         if !std::mem::take(&mut self.empty) {
             self.out.push(b',');
@@ -166,7 +166,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A token count. Negative numbers and null are read as 0, fractions are truncated, and strings are parsed.
+/// A number of a vendor that is not a token count, for example an index. Negative numbers and null are read as 0, fractions
+/// are truncated, and strings are parsed.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count(pub(crate) u64);
 

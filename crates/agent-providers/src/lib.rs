@@ -104,7 +104,11 @@ pub mod ollama;
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub mod openai_responses;
-#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+#[cfg(any(feature = "openai-chat", feature = "openai-responses", feature = "google"))]
+#[cfg_attr(
+    not(feature = "openai-chat"),
+    allow(dead_code, reason = "the readings are for all protocols; each uses its part of them")
+)]
 mod prompt_usage;
 #[cfg(feature = "http-protocols")]
 mod protocol;
@@ -130,6 +134,19 @@ mod sse;
 mod surrogates;
 #[cfg(feature = "http-protocols")]
 mod tap;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "google",
+    feature = "ollama",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
+#[cfg_attr(
+    not(all(feature = "openai-chat", feature = "bedrock", feature = "google")),
+    allow(dead_code, reason = "the counts are for all protocols; each uses its part of them")
+)]
+mod token_count;
 #[cfg(feature = "http-protocols")]
 mod tool_schema;
 #[cfg(feature = "http-protocols")]

@@ -22,6 +22,7 @@ mod decode;
 mod dialect;
 mod encode;
 mod options;
+mod usage;
 mod wire;
 
 use agent_core::{ModelRequest, ProviderError};

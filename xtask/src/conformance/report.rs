@@ -21,6 +21,8 @@ pub(super) struct ProtocolReport {
     failures: Vec<Failure>,
     /// The cases that could not be run since this build has no provider for them. They count as failed.
     pub(super) without_provider: usize,
+    /// The cases whose vendor contradicts itself, and how.
+    contradictions: Vec<(String, String)>,
     /// In how many cases each rule changed what was expected.
     fired: BTreeMap<&'static str, usize>,
 }
@@ -36,7 +38,14 @@ pub(super) struct Failure {
 impl ProtocolReport {
     pub(super) fn new(name: &str) -> Self {
         let name = name.to_owned();
-        Self { name, passed: 0, failures: Vec::new(), without_provider: 0, fired: BTreeMap::new() }
+        Self {
+            name,
+            passed: 0,
+            failures: Vec::new(),
+            without_provider: 0,
+            contradictions: Vec::new(),
+            fired: BTreeMap::new(),
+        }
     }
 
     /// Adds a case.
@@ -48,6 +57,11 @@ impl ProtocolReport {
             Some(failure) => self.failures.push(failure),
             None => self.passed += 1,
         }
+    }
+
+    /// Adds a case whose vendor contradicts itself.
+    pub(super) fn contradicts(&mut self, case: &str, how: String) {
+        self.contradictions.push((case.to_owned(), how));
     }
 
     fn failed(&self) -> usize {
@@ -86,6 +100,7 @@ impl Report {
                     "failed": p.failed(),
                     "without_provider": p.without_provider,
                     "failures": failures,
+                    "contradictions": p.contradictions,
                     "rules": p.fired,
                 })
             })
@@ -109,6 +124,11 @@ impl fmt::Display for Report {
                 writeln!(f, "  {}", failure.difference.field)?;
                 writeln!(f, "    expected {}", failure.difference.wanted)?;
                 writeln!(f, "    found    {}", failure.difference.found)?;
+            }
+        }
+        for protocol in &self.protocols {
+            for (case, how) in &protocol.contradictions {
+                writeln!(f, "\n{}/{case} (usage): {how}", protocol.name)?;
             }
         }
         let mut rules: BTreeMap<&str, usize> = BTreeMap::new();

@@ -6,19 +6,15 @@
 
 mod errors;
 mod google;
+mod usage;
 
 use agent_core::{ErrorKind, StopReason};
 use serde_json::Value;
 
 use super::manifest::{Expected, ExpectedCall, ExpectedUsage};
 use errors::{error_kind, heeding_the_vendor};
+pub(super) use usage::contradiction;
 
-/// The buckets of prompt tokens are disjoint: what Chat Completions counts as input has the cached part taken out.
-const DISJOINT_USAGE: &str = "usage: cached tokens are not input tokens";
-/// Reasoning is part of the output. A vendor whose total shows that it counts reasoning beside it has both added up.
-const REASONING_INSIDE: &str = "usage: reasoning is part of the output";
-/// Numbers that the vendor did not send are 0 in a complete reply, and are not compared in a failed one.
-const ABSENT_USAGE: &str = "usage: an absent number is 0";
 /// The vendors' stop words become our five.
 const UNIFIED_STOP: &str = "stop: the vendor's word becomes ours";
 /// A reply that holds calls stopped for them, and one without did not, whatever the word.
@@ -45,8 +41,6 @@ const SHOULD_RETRY: &str = "error: x-should-retry decides";
 
 /// A prompt that the vendor refused is an error with its reason, not a reply of nothing.
 const BLOCKED: &str = "stop: a blocked prompt is an error";
-/// What the vendor's own tools put into the prompt is input.
-const TOOL_PROMPT: &str = "usage: tokens of the vendor's tools are input";
 /// Arguments that come in pieces with their places are put together.
 const PIECES: &str = "calls: pieces of arguments are put together";
 
@@ -90,7 +84,7 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
     let mut fired = Vec::new();
     let end = end(protocol, expected, &mut fired);
     let failed = matches!(end, WantedEnd::Failed(..));
-    let usage = usage(protocol, expected, failed, &mut fired);
+    let usage = usage::wanted(protocol, expected, failed, &mut fired);
     let mut calls = expected.tool_calls.clone();
     for call in calls.iter_mut().filter(|call| !call.partial_args.is_empty()) {
         call.arguments = google::assembled(&call.partial_args);
@@ -111,65 +105,9 @@ pub(super) fn wanted(protocol: &str, expected: &Expected) -> (Wanted, Vec<&'stat
     (wanted, fired)
 }
 
-fn usage(protocol: &str, expected: &Expected, failed: bool, fired: &mut Vec<&'static str>) -> ExpectedUsage {
-    let mut usage = expected.usage;
-    let total = expected.usage_raw.get("total_tokens").and_then(Value::as_u64);
-    if let (Some(input), Some(output), Some(reasoning)) = (usage.input, usage.output, usage.reasoning)
-        && reasoning > 0
-        && total == Some(input.saturating_add(output).saturating_add(reasoning))
-    {
-        usage.output = Some(output.saturating_add(reasoning));
-        fired.push(REASONING_INSIDE);
-    }
-    if is_google(protocol) {
-        let number = |key: &str| expected.usage_raw.get(key).and_then(Value::as_u64).unwrap_or(0);
-        let (thought, tools) = (number("thoughts_token_count"), number("tool_use_prompt_token_count"));
-        if thought > 0 {
-            usage.output = Some(usage.output.unwrap_or(0).saturating_add(thought));
-            fired.push(REASONING_INSIDE);
-        }
-        if tools > 0 {
-            usage.input = Some(usage.input.unwrap_or(0).saturating_add(tools));
-            fired.push(TOOL_PROMPT);
-        }
-    }
-    if counts_cached_as_input(protocol)
-        && let Some(input) = usage.input
-    {
-        let cached = usage.cache_read.unwrap_or(0).saturating_add(usage.cache_write.unwrap_or(0));
-        usage.input = Some(input.saturating_sub(cached));
-        if cached > 0 {
-            fired.push(DISJOINT_USAGE);
-        }
-    }
-    if !failed {
-        let slots = [
-            &mut usage.input,
-            &mut usage.output,
-            &mut usage.cache_read,
-            &mut usage.cache_write,
-            &mut usage.reasoning,
-        ];
-        let mut absent = false;
-        for slot in slots {
-            absent |= slot.is_none();
-            *slot = Some(slot.unwrap_or(0));
-        }
-        if absent {
-            fired.push(ABSENT_USAGE);
-        }
-    }
-    usage
-}
-
 /// Both ways to Gemini.
 fn is_google(protocol: &str) -> bool {
     matches!(protocol, "gemini" | "vertex")
-}
-
-/// The protocols whose input tokens include the cached ones.
-fn counts_cached_as_input(protocol: &str) -> bool {
-    matches!(protocol, "openai-chat" | "openai-responses" | "azure-responses" | "gemini" | "vertex")
 }
 
 fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> WantedEnd {

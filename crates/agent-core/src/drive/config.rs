@@ -269,7 +269,9 @@ impl AgentContext {
     pub(crate) fn check_continues(&self) -> Result<(), LoopError> {
         match self.history.last() {
             None => Err(LoopError::EmptyContext),
-            Some(last) if last.role() == "assistant" && self.history.paused_reply().is_none() => Err(LoopError::AssistantTail),
+            Some(last) if last.role() == "assistant" && self.history.paused_reply().is_none() => {
+                Err(LoopError::AssistantTail)
+            }
             Some(_) => Ok(()),
         }
     }

@@ -33,7 +33,9 @@ pub(super) fn check(request: &ModelRequest, allow_empty: bool) -> Result<(), Str
     match last {
         None if allow_empty => Ok(()),
         None => Err("messages: at least one message is required".into()),
-        Some("assistant") if request.continued_reply().is_none() => Err("the conversation must end with a user message or a tool result".into()),
+        Some("assistant") if request.continued_reply().is_none() => {
+            Err("the conversation must end with a user message or a tool result".into())
+        }
         Some(_) => Ok(()),
     }
 }

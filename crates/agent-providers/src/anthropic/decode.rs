@@ -11,16 +11,18 @@ mod tests;
 
 use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::encode::response_tool;
-use super::error;
-use super::wire;
+use super::{error, extras, wire};
 use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::{Target, VendorError};
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
+use crate::token_count::{self, Counts};
 use block::{Kind, Open};
 use end::Stop;
 
@@ -37,6 +39,8 @@ pub(super) struct Decoder {
     begun: u32,
     usage: PartialUsage,
     stop: Stop,
+    /// The container in which the reply ran code.
+    container: Option<Value>,
     /// Whether the terminal event has been seen.
     complete: bool,
     /// Whether `message_start` has been seen.
@@ -64,6 +68,7 @@ impl Decoder {
             begun: 0,
             usage: PartialUsage::default(),
             stop: Stop::default(),
+            container: None,
             complete: false,
             started: false,
             shape: Shape::default(),
@@ -110,6 +115,7 @@ impl Decoder {
             "message_start" => self.start(event.message.as_ref(), sink)?,
             "message_delta" => {
                 if let Some(delta) = &event.delta {
+                    self.hold(delta.container);
                     self.stop.note(&delta.stop_reason, &delta.stop_sequence, delta.stop_details.as_ref());
                 }
                 self.count(event.usage, sink);
@@ -158,13 +164,23 @@ impl Decoder {
             self.begin(at, block.get(), sink)?;
             self.end(at, sink);
         }
+        self.hold(message.container);
         self.stop.note(&message.stop_reason, &message.stop_sequence, message.stop_details.as_ref());
         Ok(())
     }
 
-    fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
-        if let Some(usage) = usage {
-            self.usage.merge(usage.counts());
+    /// Stores the container of the reply.
+    fn hold(&mut self, container: Option<&RawValue>) {
+        if let Some(Ok(found @ Value::Object(_))) = container.map(|raw| serde_json::from_str(raw.get())) {
+            self.container = Some(found);
+        }
+    }
+
+    fn count(&mut self, usage: Counts<wire::Usage<'_>>, sink: &mut EventSink<'_>) {
+        token_count::report(usage.unreadable(|_| 0), sink);
+        if let Some(usage) = usage.given() {
+            self.usage.merge(usage.counts(), sink);
+            self.usage.add(usage.extra(&self.usage.counted(), sink));
             sink(StreamEvent::Usage(self.usage.total()));
         }
     }
@@ -279,7 +295,13 @@ impl Decode for Decoder {
         for open in std::mem::take(&mut self.open) {
             open.end(sink);
         }
-        self.stop.completion(&self.target, self.begun > 0)
+        let completion = self.stop.completion(&self.target, self.begun > 0)?;
+        if let Some(data) = self.container.take() {
+            let index = self.begun;
+            sink(StreamEvent::Opaque { index, kind: extras::CONTAINER, data: &data });
+            sink(StreamEvent::BlockEnd { index });
+        }
+        Ok(completion)
     }
 }
 

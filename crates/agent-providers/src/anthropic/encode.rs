@@ -12,10 +12,13 @@ mod tests;
 use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, WireKey};
 
 use super::config::{controls_binding, is_vendor};
+use super::extras;
 use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
 use crate::claude::thinking;
+use crate::claude::writer::IDS;
+use crate::handoff::Handoff;
 use crate::json::{self, Members};
 use crate::tool_schema;
 
@@ -67,6 +70,9 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
             out.extend_from_slice(MARKER);
         }
         out.extend_from_slice(b"}]");
+    }
+    if let Some(container) = extras::container(request, &Handoff::new(request, IDS)) {
+        body.field("container", &container);
     }
     messages::write(body.key("messages"), request, caching && request.options.cache_config.marks_messages());
     body.close();

@@ -2,10 +2,12 @@
 //!
 //! All events share one flat type, because serde would copy every event to a buffer for a tagged enum.
 
+use agent_core::EventSink;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{Count, Text};
+use crate::json::Text;
+use crate::token_count::{self, Counts, Tokens};
 
 /// An event of the stream.
 #[derive(Debug, Default, Deserialize)]
@@ -20,7 +22,8 @@ pub(super) struct Event<'a> {
     pub(super) content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) delta: Option<Delta<'a>>,
-    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) usage: Counts<Usage<'a>>,
     #[serde(borrow)]
     pub(super) error: Option<ErrorBody<'a>>,
     #[serde(borrow)]
@@ -43,7 +46,10 @@ pub(super) struct Message<'a> {
     pub(super) stop_sequence: Text<'a>,
     #[serde(borrow)]
     pub(super) stop_details: Option<StopDetails<'a>>,
-    pub(super) usage: Option<Usage>,
+    #[serde(borrow)]
+    pub(super) container: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) usage: Counts<Usage<'a>>,
 }
 
 /// The members of a block that are read.
@@ -88,6 +94,8 @@ pub(super) struct Delta<'a> {
     pub(super) stop_sequence: Text<'a>,
     #[serde(borrow)]
     pub(super) stop_details: Option<StopDetails<'a>>,
+    #[serde(borrow)]
+    pub(super) container: Option<&'a RawValue>,
 }
 
 /// The complete delta of an event, for a block of an unknown kind.
@@ -106,35 +114,84 @@ pub(super) struct StopDetails<'a> {
     pub(super) explanation: Text<'a>,
 }
 
-/// Token counts. An absent or null field leaves the earlier count unchanged.
+/// Token counts. An absent field leaves the earlier count unchanged.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub(super) struct Usage {
-    pub(super) input_tokens: Option<Count>,
-    pub(super) output_tokens: Option<Count>,
-    pub(super) cache_read_input_tokens: Option<Count>,
-    pub(super) cache_creation_input_tokens: Option<Count>,
-    pub(super) output_tokens_details: Option<OutputDetails>,
+pub(super) struct Usage<'a> {
+    input_tokens: Tokens,
+    output_tokens: Tokens,
+    cache_read_input_tokens: Tokens,
+    cache_creation_input_tokens: Tokens,
+    output_tokens_details: Counts<OutputDetails>,
+    /// The model calls that the reply consists of.
+    #[serde(borrow)]
+    iterations: Option<&'a RawValue>,
 }
 
-impl Usage {
+impl Usage<'_> {
     /// Returns the counts in the order of `PartialUsage::merge`.
-    pub(super) fn counts(self) -> [Option<Count>; 5] {
+    pub(super) fn counts(&self) -> [Tokens; 5] {
         [
             self.input_tokens,
             self.output_tokens,
             self.cache_read_input_tokens,
             self.cache_creation_input_tokens,
-            self.output_tokens_details.and_then(|details| details.thinking_tokens),
+            match self.output_tokens_details {
+                Counts::Absent => Tokens::Absent,
+                Counts::Given(details) => details.thinking_tokens,
+                Counts::Unreadable => Tokens::Unreadable,
+            },
         ]
+    }
+
+    /// Returns the tokens of the model calls that the counts of the reply leave out: a compaction, or an adviser. `reply` is
+    /// the sum of the counts of the reply.
+    pub(super) fn extra(&self, reply: &agent_core::Usage, sink: &mut EventSink<'_>) -> agent_core::Usage {
+        let none = agent_core::Usage::default();
+        let Some(list) = self.iterations.filter(|list| list.get() != "null") else { return none };
+        let Ok(calls) = serde_json::from_str::<Vec<Iteration<'_>>>(list.get()) else {
+            token_count::report(1, sink);
+            return none;
+        };
+        let sum = |calls: &mut dyn Iterator<Item = &Iteration<'_>>| {
+            calls.fold(none, |sum, call| sum.combine(&call.usage()))
+        };
+        let all = sum(&mut calls.iter());
+        if all.total_tokens == reply.total_tokens {
+            return none;
+        }
+        sum(&mut calls.iter().filter(|call| call.kind.as_str() != "message"))
+    }
+}
+
+/// A model call of the vendor, which may use another model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Iteration<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Text<'a>,
+    input_tokens: Tokens,
+    output_tokens: Tokens,
+    cache_read_input_tokens: Tokens,
+    cache_creation_input_tokens: Tokens,
+}
+
+impl Iteration<'_> {
+    fn usage(&self) -> agent_core::Usage {
+        agent_core::Usage::new(
+            self.input_tokens.or_zero(),
+            self.output_tokens.or_zero(),
+            self.cache_read_input_tokens.or_zero(),
+            self.cache_creation_input_tokens.or_zero(),
+        )
     }
 }
 
 /// Details of the output.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
-pub(super) struct OutputDetails {
-    pub(super) thinking_tokens: Option<Count>,
+struct OutputDetails {
+    thinking_tokens: Tokens,
 }
 
 /// An error response or an error event.

@@ -24,6 +24,7 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
+use crate::token_count::{self, Counts};
 use block::{Kind, Open};
 use end::Stop;
 use lines::ReadError;
@@ -119,10 +120,11 @@ impl Decoder {
         Ok(if self.complete && self.counted { Flow::Done } else { Flow::More })
     }
 
-    fn count(&mut self, usage: Option<wire::Usage>, sink: &mut EventSink<'_>) {
-        if let Some(usage) = usage {
+    fn count(&mut self, usage: Counts<wire::Usage>, sink: &mut EventSink<'_>) {
+        token_count::report(usage.unreadable(|_| 0), sink);
+        if let Some(usage) = usage.given() {
             self.counted = true;
-            self.usage.merge(usage.counts());
+            self.usage.merge(usage.counts(), sink);
             sink(StreamEvent::Usage(self.usage.total()));
         }
     }

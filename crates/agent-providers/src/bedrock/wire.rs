@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
+use crate::token_count::{Counts, Tokens};
 
 /// An event of the stream.
 #[derive(Debug, Default, Deserialize)]
@@ -25,7 +26,7 @@ pub(super) struct Event<'a> {
     pub(super) stop_reason: Text<'a>,
     #[serde(borrow)]
     pub(super) additional_model_response_fields: Option<&'a RawValue>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Counts<Usage>,
     #[serde(borrow)]
     pub(super) trace: Option<&'a RawValue>,
 }
@@ -137,20 +138,20 @@ pub(super) struct WholeDelta {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Usage {
-    pub(super) input_tokens: Option<Count>,
-    pub(super) output_tokens: Option<Count>,
-    pub(super) cache_read_input_tokens: Option<Count>,
-    pub(super) cache_write_input_tokens: Option<Count>,
-    pub(super) cache_read_input_token_count: Option<Count>,
-    pub(super) cache_write_input_token_count: Option<Count>,
+    input_tokens: Tokens,
+    output_tokens: Tokens,
+    cache_read_input_tokens: Tokens,
+    cache_write_input_tokens: Tokens,
+    cache_read_input_token_count: Tokens,
+    cache_write_input_token_count: Tokens,
 }
 
 impl Usage {
     /// Returns the counts in the order of `PartialUsage::merge`. The vendor does not list reasoning separately.
-    pub(super) fn counts(self) -> [Option<Count>; 5] {
+    pub(super) fn counts(self) -> [Tokens; 5] {
         let read = self.cache_read_input_tokens.or(self.cache_read_input_token_count);
         let write = self.cache_write_input_tokens.or(self.cache_write_input_token_count);
-        [self.input_tokens, self.output_tokens, read, write, None]
+        [self.input_tokens, self.output_tokens, read, write, Tokens::Absent]
     }
 }
 
@@ -180,7 +181,7 @@ pub(super) struct Whole<'a> {
     pub(super) stop_reason: Text<'a>,
     #[serde(borrow)]
     pub(super) additional_model_response_fields: Option<&'a RawValue>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Counts<Usage>,
     #[serde(borrow)]
     pub(super) trace: Option<&'a RawValue>,
 }

@@ -1,25 +1,45 @@
 //! The token counts of a reply while it arrives.
 
-use agent_core::Usage;
+use agent_core::{EventSink, Usage};
 
-use crate::json::Count;
+use crate::token_count::{self, Tokens};
 
 /// The token counts received so far, in the order of [`merge`](Self::merge). A count that a later event omits keeps its
 /// value.
 #[derive(Debug, Default, Clone, Copy)]
-pub(crate) struct PartialUsage([u64; 5]);
+pub(crate) struct PartialUsage {
+    counts: [u64; 5],
+    /// The counts that the others do not include.
+    extra: Usage,
+}
 
 impl PartialUsage {
-    /// Replaces the counts that are present: input, output, cache reads, cache writes and reasoning.
-    pub(crate) fn merge(&mut self, counts: [Option<Count>; 5]) {
-        for (slot, count) in self.0.iter_mut().zip(counts) {
-            *slot = count.map_or(*slot, |count| count.0);
+    /// Replaces the counts that are present: input, output, cache reads, cache writes and reasoning. The counts of a reply
+    /// never decrease, so a 0 replaces nothing; some relays send it for a count that they do not know.
+    pub(crate) fn merge(&mut self, counts: [Tokens; 5], sink: &mut EventSink<'_>) {
+        token_count::report(token_count::unreadable(&counts), sink);
+        for (slot, count) in self.counts.iter_mut().zip(counts) {
+            *slot = count.known().filter(|count| *count > 0).unwrap_or(*slot);
         }
     }
 
-    /// Returns the counts received so far. The vendors' counts are disjoint.
+    /// Sets the tokens that the counts do not include. No tokens replace nothing.
+    #[cfg(feature = "anthropic")]
+    pub(crate) fn add(&mut self, extra: Usage) {
+        if !extra.is_zero() {
+            self.extra = extra;
+        }
+    }
+
+    /// Returns all tokens so far.
     pub(crate) fn total(self) -> Usage {
-        let [input, output, cache_read, cache_write, reasoning] = self.0;
+        self.counted().combine(&self.extra)
+    }
+
+    /// Returns the counts so far. The vendors' counts are disjoint, and reasoning is a part of the output unless it is larger.
+    pub(crate) fn counted(self) -> Usage {
+        let [input, output, cache_read, cache_write, reasoning] = self.counts;
+        let output = if reasoning > output { output.saturating_add(reasoning) } else { output };
         Usage::new(input, output, cache_read, cache_write).with_reasoning(reasoning)
     }
 }

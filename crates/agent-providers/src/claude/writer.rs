@@ -12,7 +12,7 @@ use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingO
 use crate::json;
 
 /// Tool-call ids: `[A-Za-z0-9_-]`, at most 64 characters.
-const IDS: IdRule = IdRule::word(64);
+pub(crate) const IDS: IdRule = IdRule::word(64);
 
 /// The beginnings of the messages of both roles.
 pub(crate) const USER: &[u8] = br#"{"role":"user","content":["#;
@@ -34,8 +34,10 @@ pub(crate) trait Form {
     fn takes(&self, thinking: &ThinkingContent) -> bool;
     /// Writes thinking.
     fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent);
-    /// Writes a call. `input` is a JSON object.
-    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str);
+    /// Returns whether opaque blocks of this kind are a part of the content.
+    fn is_content(&self, kind: &str) -> bool;
+    /// Writes a call. `input` is a JSON object and `mark` the signature that the decoder gave the call.
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, mark: Option<&str>);
     /// Writes a result. `content` is a JSON list of blocks without its brackets.
     fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool);
 }
@@ -51,9 +53,11 @@ pub(crate) enum Part {
 
 /// Returns whether a block is a call of one of the vendor's tools whose result is not in the reply.
 fn is_open_call(reply: &AssistantMessage, block: &Value) -> bool {
-    let is_call = matches!(block["type"].as_str(), Some("server_tool_use" | "mcp_tool_use"));
+    let is_call =
+        matches!(block.get("type").and_then(Value::as_str), Some("server_tool_use" | "mcp_tool_use"));
+    let id = block.get("id");
     let is_result = |content: &Content| match content {
-        Content::Opaque(other) => other.data["tool_use_id"] == block["id"],
+        Content::Opaque(other) => other.data.get("tool_use_id") == id,
         _ => false,
     };
     is_call && !reply.content.iter().any(is_result)
@@ -115,8 +119,8 @@ impl<'r, F: Form> Writer<'r, F> {
             match content {
                 Content::Text(text) => blocks.text(handoff::text(text)),
                 Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
-                Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, call)),
-                Content::Opaque(opaque) => {
+                Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, reply, call)),
+                Content::Opaque(opaque) if self.form.is_content(&opaque.kind) => {
                     if let Some(data) = self.rules.opaque(reply, opaque)
                         && (part == Part::Whole || !is_open_call(reply, data))
                     {
@@ -140,10 +144,12 @@ impl<'r, F: Form> Writer<'r, F> {
         }
     }
 
-    fn call(&self, out: &mut Vec<u8>, call: &ToolCall) {
+    fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall) {
         // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
         let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
-        self.form.call(out, &self.rules.call_id(&call.id), &handoff::tool_name(call.name.as_str()), input);
+        let mark = self.rules.signature(reply, call.signature.as_deref());
+        let (id, name) = (self.rules.call_id(&call.id), handoff::tool_name(call.name.as_str()));
+        self.form.call(out, &id, &name, input, mark);
     }
 
     /// All results of a reply form one user message.

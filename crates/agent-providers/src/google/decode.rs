@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use agent_core::{
     ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason,
-    StreamEvent, Usage,
+    StreamEvent,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -27,9 +27,9 @@ use super::wire::{
 };
 use crate::blocks::Blocks;
 use crate::call_ids::{CallIds, Prefix};
-use crate::json::Count;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::surrogates::Surrogates;
+use crate::token_count;
 use end::Stop;
 use partial::Arguments;
 
@@ -130,9 +130,10 @@ impl Decoder {
                 sink(StreamEvent::Unrecognised { name: "another candidate" });
             }
         }
-        if let Some(usage) = chunk.usage_metadata {
+        token_count::report(chunk.usage_metadata.unreadable(WireUsage::unreadable), sink);
+        if let Some(usage) = chunk.usage_metadata.given() {
             known = true;
-            if let Some(usage) = total(usage) {
+            if let Some(usage) = usage.disjoint() {
                 sink(StreamEvent::Usage(usage));
             }
         }
@@ -325,18 +326,6 @@ impl Decode for Decoder {
 fn raw_parts(json: &str) -> Vec<Value> {
     let whole = serde_json::from_str::<RawChunk>(json).unwrap_or_default();
     whole.candidates.into_iter().next().map(|c| c.content.parts).unwrap_or_default()
-}
-
-/// Converts token counts to disjoint categories. The vendor's prompt count includes cached tokens but excludes those of
-/// its own tools, and its output count excludes thinking. Returns `None` if no count is present.
-fn total(said: WireUsage) -> Option<Usage> {
-    said.prompt_token_count.or(said.total_token_count).or(said.candidates_token_count)?;
-    let count = |c: Option<Count>| c.unwrap_or_default().0;
-    let cached = count(said.cached_content_token_count);
-    let prompt = count(said.prompt_token_count).saturating_add(count(said.tool_use_prompt_token_count));
-    let thought = count(said.thoughts_token_count);
-    let output = count(said.candidates_token_count).saturating_add(thought);
-    Some(Usage::new(prompt.saturating_sub(cached), output, cached, 0).with_reasoning(thought))
 }
 
 fn unreadable(error: serde_json::Error) -> ProviderError {

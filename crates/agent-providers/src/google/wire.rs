@@ -9,6 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
+use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::token_count::{self, Counts, Tokens};
 
 /// Metadata of a reply beside its parts: sources, citations and pages that were read, and the token with which a further
 /// request continues a paused reply. Stored with the reply and never sent back as a part.
@@ -24,7 +26,7 @@ pub(super) const PAGES: &str = "urlContextMetadata";
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) candidates: Option<Vec<Candidate<'a>>>,
-    pub(super) usage_metadata: Option<Usage>,
+    pub(super) usage_metadata: Counts<Usage>,
     #[serde(borrow)]
     pub(super) prompt_feedback: Option<PromptFeedback<'a>>,
     #[serde(borrow)]
@@ -69,14 +71,51 @@ pub(super) struct Content<'a> {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Usage {
     /// The cached tokens are in it.
-    pub(super) prompt_token_count: Option<Count>,
-    pub(super) cached_content_token_count: Option<Count>,
+    prompt_token_count: Tokens,
+    cached_content_token_count: Tokens,
     /// Thinking is not in it.
-    pub(super) candidates_token_count: Option<Count>,
-    pub(super) thoughts_token_count: Option<Count>,
+    candidates_token_count: Tokens,
+    thoughts_token_count: Tokens,
     /// The tokens that the vendor's own tools added to the prompt. The prompt's count does not include them.
-    pub(super) tool_use_prompt_token_count: Option<Count>,
-    pub(super) total_token_count: Option<Count>,
+    tool_use_prompt_token_count: Tokens,
+    total_token_count: Tokens,
+}
+
+impl Usage {
+    /// Returns the counts in disjoint categories, or `None` if no count is present.
+    pub(super) fn disjoint(&self) -> Option<agent_core::Usage> {
+        let prompt = self.prompt_token_count.known();
+        let output = match self.candidates_token_count {
+            // The vendor leaves out counts of 0.
+            Tokens::Absent => prompt.map(|_| 0),
+            candidates => candidates.known(),
+        };
+        prompt.or(output).or(self.total_token_count.known())?;
+        let tools = self.tool_use_prompt_token_count.or_zero();
+        Some(prompt_usage::disjoint(&Said {
+            prompt: prompt.map(|prompt| prompt.saturating_add(tools)).or(Some(tools).filter(|t| *t > 0)),
+            output,
+            total: self.total_token_count.known(),
+            cache_read: self.cached_content_token_count.known(),
+            cache_write: None,
+            reasoning: self.thoughts_token_count.known(),
+            cache: Place::Inside,
+            thinking: Place::Beside,
+            reply: Reply::Visible,
+        }))
+    }
+
+    /// Returns how many counts are unreadable.
+    pub(super) fn unreadable(&self) -> usize {
+        token_count::unreadable(&[
+            self.prompt_token_count,
+            self.cached_content_token_count,
+            self.candidates_token_count,
+            self.thoughts_token_count,
+            self.tool_use_prompt_token_count,
+            self.total_token_count,
+        ])
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -16,6 +16,7 @@ use crate::call_ids::CallIds;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::surrogates::Surrogates;
+use crate::token_count;
 
 /// The state between two lines.
 #[derive(Debug)]
@@ -80,10 +81,10 @@ impl Decoder {
             return Ok(Flow::More);
         }
         let closing: Closing<'_> = also(json)?;
-        if closing.prompt_eval_count.is_some() || closing.eval_count.is_some() {
-            let count = |c: Option<crate::json::Count>| c.map_or(0, |c| c.0);
-            let usage = Usage::new(count(closing.prompt_eval_count), count(closing.eval_count), 0, 0);
-            sink(StreamEvent::Usage(usage));
+        let (input, output) = (closing.prompt_eval_count, closing.eval_count);
+        token_count::report(token_count::unreadable(&[input, output]), sink);
+        if input.known().or(output.known()).is_some() {
+            sink(StreamEvent::Usage(Usage::new(input.or_zero(), output.or_zero(), 0, 0)));
         }
         self.reason = Some(closing.done_reason.filled().unwrap_or("stop").to_owned());
         Ok(Flow::Done)

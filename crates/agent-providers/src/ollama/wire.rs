@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::json::{Count, Text};
+use crate::json::Text;
+use crate::token_count::Tokens;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Line<'a> {
@@ -28,9 +29,9 @@ pub(super) struct Closing<'a> {
     #[serde(borrow, default)]
     pub(super) done_reason: Text<'a>,
     #[serde(default)]
-    pub(super) prompt_eval_count: Option<Count>,
+    pub(super) prompt_eval_count: Tokens,
     #[serde(default)]
-    pub(super) eval_count: Option<Count>,
+    pub(super) eval_count: Tokens,
 }
 
 #[derive(Debug, Deserialize)]

@@ -13,6 +13,9 @@ use crate::call_ids::CallIds;
 /// The initial capacity for the arguments of a call, in bytes. Most calls need no more.
 const ARGUMENTS: usize = 128;
 
+/// The signature of a call of a tool that takes a text, so that the call is sent back in its own form.
+pub(super) const CUSTOM: &str = r#"{"type":"custom"}"#;
+
 /// The calls of one reply.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -42,11 +45,17 @@ pub(super) struct Piece<'p> {
 
 impl<'p> Piece<'p> {
     pub(super) fn of(call: &'p Call<'_>) -> Self {
+        let (wire, id) = (call.index.map(|i| i.0), call.id.as_str());
+        if let Some(custom) = call.custom.as_deref() {
+            let (name, arguments) = (custom.name.as_str(), custom.input.as_str());
+            // Only the first piece has the name, so the signature is complete after it.
+            return Self { wire, id, name, arguments, signature: (!name.is_empty()).then_some(CUSTOM) };
+        }
         let function = call.function.as_ref();
         let google = call.extra_content.as_ref().and_then(|e| e.get("google"));
         Self {
-            wire: call.index.map(|i| i.0),
-            id: call.id.as_str(),
+            wire,
+            id,
             name: function.map_or("", |f| f.name.as_str()),
             arguments: function.map_or("", |f| &f.arguments.0),
             signature: google.and_then(|g| g.get("thought_signature")).and_then(|s| s.as_str()),

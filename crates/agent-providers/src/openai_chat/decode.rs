@@ -1,5 +1,6 @@
 //! Decodes the response chunk by chunk, without I/O and without a clock.
 
+mod choice;
 mod end;
 
 #[cfg(test)]
@@ -19,6 +20,7 @@ use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
+use choice::Form;
 use end::Ending;
 
 /// The data of the last event.
@@ -39,7 +41,10 @@ pub(super) struct Decoder {
     details: Vec<Value>,
     refusal: String,
     reason: Option<String>,
+    /// Whether token counts have arrived.
+    counted: bool,
     done: bool,
+    form: Form,
     surrogates: Surrogates,
     shape: Shape<Usual>,
 }
@@ -83,7 +88,9 @@ impl Decoder {
             details: Vec::new(),
             refusal: String::new(),
             reason: None,
+            counted: false,
             done: false,
+            form: Form::Stream,
             surrogates: Surrogates::default(),
             shape: Shape::new(&VARYING),
         }
@@ -133,7 +140,7 @@ impl Decoder {
         if let Some(error) = chunk.error.as_deref().and_then(VendorError::of_member) {
             return Err(error.in_stream());
         }
-        if chunk.choices.first.is_none() && chunk.usage.is_none() {
+        if chunk.choices.first.is_none() && !chunk.usage.is_present() {
             // Some gateways send the members of the error as the chunk.
             if let Some(error) = VendorError::from_body(json.as_bytes()) {
                 return Err(error.in_stream());
@@ -147,27 +154,17 @@ impl Decoder {
             sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
         let listed = chunk.choices.listed;
-        let mut usage = chunk.usage;
-        if let Some(choice) = chunk.choices.first {
-            usage = usage.or(choice.usage);
-            let reason = choice.finish_reason.filled();
-            if let Some(delta) = choice.delta.or(choice.message) {
-                let joined = self.delta(&delta, sink)?;
-                if learn == Learn::Shape
-                    && usage.is_none()
-                    && reason.is_none()
-                    && let Some((usual, text)) = usual(&delta, joined)
-                {
-                    self.shape.learn(json, usual.member(), text, usual);
-                }
-            }
-            if let Some(reason) = reason {
-                self.ends_for(reason);
-            }
+        // A shape holds one text and no counts.
+        let plain = !chunk.usage.is_present() && !chunk.x_groq.is_present();
+        let learns = learn == Learn::Shape && plain && chunk.choices.more.is_empty();
+        let frame = learns.then_some(json);
+        for choice in chunk.choices.first.into_iter().chain(chunk.choices.more) {
+            self.choice(frame, choice, sink)?;
         }
-        if let Some(usage) = usage {
-            sink(StreamEvent::Usage(usage.disjoint()));
+        if let Some(groq) = chunk.x_groq.given() {
+            self.count(groq.usage, sink);
         }
+        self.count(chunk.usage, sink);
         Ok(listed)
     }
 
@@ -220,6 +217,11 @@ impl Decoder {
         for call in delta.tool_calls.iter().flatten() {
             self.blocks.close(sink);
             self.calls.push(&Piece::of(call), &mut self.blocks.next, sink)?;
+        }
+        if let Some(function) = &delta.function_call {
+            self.blocks.close(sink);
+            let (name, arguments) = (function.name.as_str(), &*function.arguments.0);
+            self.calls.push(&Piece { name, arguments, ..Piece::default() }, &mut self.blocks.next, sink)?;
         }
         Ok(joined)
     }
@@ -286,6 +288,7 @@ impl Decode for Decoder {
     }
 
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        self.form = Form::Whole;
         let listed = self.read(body, sink)?;
         if !listed {
             return Err(
@@ -326,7 +329,7 @@ impl Decode for Decoder {
 /// states whether the delta's reasoning details continued the last one of the reply.
 fn usual<'d>(delta: &'d Delta<'_>, joined: bool) -> Option<(Usual, &'d str)> {
     let Body::Text(content) = &delta.content else { return None };
-    if delta.refusal.filled().is_some() {
+    if delta.refusal.filled().is_some() || delta.function_call.is_some() {
         return None;
     }
     let thoughts = [&delta.reasoning_content, &delta.reasoning, &delta.reasoning_text];

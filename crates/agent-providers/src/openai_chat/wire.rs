@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
+use super::usage::{Groq, Usage};
 use crate::json::{Count, Text};
-use crate::prompt_usage;
+use crate::token_count::Counts;
 
 /// The fields under which servers send thinking, the usual one first.
 pub(super) const REASONING_FIELDS: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_text"];
@@ -29,15 +30,21 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow, default)]
     pub(super) choices: Choices<'a>,
     #[serde(default)]
-    pub(super) usage: Option<Box<Usage>>,
+    pub(super) usage: Counts<Box<Usage>>,
+    /// The usage, in the place in which Groq's older models send it.
+    #[serde(default)]
+    pub(super) x_groq: Counts<Box<Groq>>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
 }
 
-/// The choice that is read. If there are several, it is the one with index 0.
+/// The choices with index 0. GitHub Copilot sends the parts of one reply as several of them; choices with other indices are
+/// other replies and are not read.
 #[derive(Debug, Default)]
 pub(super) struct Choices<'a> {
     pub(super) first: Option<Choice<'a>>,
+    /// The others, almost always none.
+    pub(super) more: Vec<Choice<'a>>,
     /// Whether there was a list of choices at all.
     pub(super) listed: bool,
 }
@@ -55,7 +62,7 @@ pub(super) struct Choice<'a> {
     pub(super) finish_reason: Text<'a>,
     /// The usage, in the place in which Moonshot sends it.
     #[serde(default)]
-    pub(super) usage: Option<Box<Usage>>,
+    pub(super) usage: Counts<Box<Usage>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -74,6 +81,9 @@ pub(super) struct Delta<'a> {
     pub(super) refusal: Text<'a>,
     #[serde(borrow, default)]
     pub(super) tool_calls: Option<Vec<Call<'a>>>,
+    /// The form of a call before `tool_calls`, which some servers still send. A reply has at most one.
+    #[serde(borrow, default)]
+    pub(super) function_call: Option<Box<Function<'a>>>,
 }
 
 /// A text, or Mistral's list of parts. The thinking of a part has the same two forms.
@@ -100,6 +110,9 @@ pub(super) struct Call<'a> {
     pub(super) id: Text<'a>,
     #[serde(borrow, default)]
     pub(super) function: Option<Function<'a>>,
+    /// Replaces `function` in a call of a tool without a schema.
+    #[serde(borrow, default)]
+    pub(super) custom: Option<Box<Custom<'a>>>,
     #[serde(default)]
     pub(super) extra_content: Option<Value>,
 }
@@ -112,52 +125,19 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Arguments<'a>,
 }
 
+/// A call of a tool that takes a text.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Custom<'a> {
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) input: Text<'a>,
+}
+
 /// The arguments: a piece of their text or, from some servers, the object itself.
 #[derive(Debug, Default)]
 pub(super) struct Arguments<'a>(pub(super) Cow<'a, str>);
-
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(default)]
-pub(super) struct Usage {
-    pub(super) prompt_tokens: Count,
-    pub(super) completion_tokens: Count,
-    pub(super) total_tokens: Count,
-    pub(super) prompt_tokens_details: Option<PromptDetails>,
-    pub(super) completion_tokens_details: Option<CompletionDetails>,
-    /// DeepSeek's name for cached tokens.
-    pub(super) prompt_cache_hit_tokens: Count,
-    /// Moonshot's name for cached tokens.
-    pub(super) cached_tokens: Count,
-}
-
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(default)]
-pub(super) struct PromptDetails {
-    pub(super) cached_tokens: Count,
-    pub(super) cache_write_tokens: Count,
-}
-
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(default)]
-pub(super) struct CompletionDetails {
-    pub(super) reasoning_tokens: Count,
-}
-
-impl Usage {
-    /// Returns the counts in disjoint categories. `prompt_tokens` includes cached tokens.
-    pub(super) fn disjoint(&self) -> agent_core::Usage {
-        let prompt = self.prompt_tokens_details.unwrap_or_default();
-        let read = [prompt.cached_tokens.0, self.prompt_cache_hit_tokens.0, self.cached_tokens.0];
-        prompt_usage::disjoint(&prompt_usage::Said {
-            prompt: self.prompt_tokens.0,
-            output: self.completion_tokens.0,
-            total: self.total_tokens.0,
-            cache_read: read.into_iter().max().unwrap_or_default(),
-            cache_write: prompt.cache_write_tokens.0,
-            reasoning: self.completion_tokens_details.unwrap_or_default().reasoning_tokens.0,
-        })
-    }
-}
 
 impl<'de: 'a, 'a> Deserialize<'de> for Choices<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -179,13 +159,39 @@ impl<'de> Visitor<'de> for ChoicesVisitor {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut choices = Choices { first: None, listed: true };
+        let mut choices = Choices { first: None, more: Vec::new(), listed: true };
         while let Some(choice) = seq.next_element::<Choice<'de>>()? {
-            if choice.index.0 == 0 && choices.first.is_none() {
-                choices.first = Some(choice);
+            match choice.index.0 {
+                0 if choices.first.is_none() => choices.first = Some(choice),
+                0 => choices.more.push(choice),
+                _ => {}
             }
         }
         Ok(choices)
+    }
+}
+
+impl Delta<'_> {
+    /// Returns whether it contains nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        let texts = [&self.reasoning_content, &self.reasoning, &self.reasoning_text, &self.refusal];
+        let content = match &self.content {
+            Body::Text(text) => text.filled().is_none(),
+            Body::Parts(parts) => parts.is_empty(),
+        };
+        content
+            && texts.iter().all(|text| text.filled().is_none())
+            && self.reasoning_details.as_ref().is_none_or(Vec::is_empty)
+            && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
+            && self.function_call.is_none()
+    }
+
+    /// Removes the thinking.
+    pub(super) fn forget_thinking(&mut self) {
+        self.reasoning_content = Text::default();
+        self.reasoning = Text::default();
+        self.reasoning_text = Text::default();
+        self.reasoning_details = None;
     }
 }
 

@@ -8,6 +8,7 @@
 mod end;
 mod item;
 mod output;
+mod parts;
 
 #[cfg(test)]
 mod tests;
@@ -18,21 +19,21 @@ use agent_core::{Completion, EventSink, ModelRequest, ProviderError, StreamEvent
 use serde::Deserialize;
 
 use super::error;
-use super::wire::{Event, Part, Response};
+use super::wire::{Event, Part, Response, Usage};
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
+use crate::token_count;
 use end::Ending;
-use item::List;
 use output::{Output, Place, Wants};
+use parts::List;
 
 /// The data of an event that some servers send at the end.
 const DONE: &str = "[DONE]";
 
 /// Events without information beyond that of other events.
-const SILENT: &[&str] =
-    &["response.content_part.added", "response.reasoning_summary_part.added", "keepalive", "ping"];
+const SILENT: &[&str] = &["keepalive", "ping"];
 
 /// The members of an event that vary between the deltas of one text.
 const VARYING: Varying = Varying { unread: &["logprobs", "obfuscation", "sequence_number"], repeated: &[] };
@@ -102,7 +103,13 @@ impl Decoder {
             "response.reasoning_text.done" | "response.reasoning.done" => {
                 output.whole_text(Wants::Reasoning, List::Content, event, text, sink)?;
             }
-            "response.content_part.done" | "response.reasoning_summary_part.done" => {
+            "response.content_part.added" | "response.reasoning_part.added" => {
+                output.announce(List::Content, event);
+            }
+            "response.reasoning_summary_part.added" => output.announce(List::Summary, event),
+            "response.content_part.done"
+            | "response.reasoning_part.done"
+            | "response.reasoning_summary_part.done" => {
                 output.whole_part(event, event.part.as_ref().unwrap_or(&Part::default()), sink)?;
             }
             "response.function_call_arguments.start" => output.bare_call(event, sink)?,
@@ -165,8 +172,9 @@ impl Decoder {
         self.start(response, sink);
         self.output.recover(response.output.as_deref().unwrap_or_default(), sink)?;
         self.output.seal(sink);
-        if let Some(usage) = response.usage {
-            sink(StreamEvent::Usage(usage.disjoint()));
+        token_count::report(response.usage.unreadable(Usage::unreadable), sink);
+        if let Some(usage) = response.usage.given() {
+            sink(StreamEvent::Usage(usage.disjoint(self.output.reply())));
         }
         self.ending = Some(Ending::of(name, response)?);
         Ok(())

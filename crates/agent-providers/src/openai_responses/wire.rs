@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
+use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::token_count::{self, Counts, Tokens};
 
 /// An event of the stream.
 #[derive(Debug, Default, Deserialize)]
@@ -90,7 +92,7 @@ pub(super) struct Response<'a> {
     pub(super) status: Text<'a>,
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
-    pub(super) usage: Option<Usage>,
+    pub(super) usage: Counts<Usage>,
     #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
     #[serde(borrow)]
@@ -109,38 +111,50 @@ pub(super) struct Incomplete<'a> {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(super) struct Usage {
-    input_tokens: Count,
-    output_tokens: Count,
-    total_tokens: Count,
-    input_tokens_details: Option<InputDetails>,
-    output_tokens_details: Option<OutputDetails>,
+    input_tokens: Tokens,
+    output_tokens: Tokens,
+    total_tokens: Tokens,
+    input_tokens_details: Counts<InputDetails>,
+    output_tokens_details: Counts<OutputDetails>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct InputDetails {
-    cached_tokens: Count,
-    cache_write_tokens: Count,
+    cached_tokens: Tokens,
+    cache_write_tokens: Tokens,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct OutputDetails {
-    reasoning_tokens: Count,
+    reasoning_tokens: Tokens,
 }
 
 impl Usage {
-    /// The same in disjoint buckets.
-    pub(super) fn disjoint(&self) -> agent_core::Usage {
-        let input = self.input_tokens_details.unwrap_or_default();
-        let reasoning = self.output_tokens_details.unwrap_or_default().reasoning_tokens;
-        crate::prompt_usage::disjoint(&crate::prompt_usage::Said {
-            prompt: self.input_tokens.0,
-            output: self.output_tokens.0,
-            total: self.total_tokens.0,
-            cache_read: input.cached_tokens.0,
-            cache_write: input.cache_write_tokens.0,
-            reasoning: reasoning.0,
+    /// Returns the counts in disjoint categories.
+    pub(super) fn disjoint(&self, reply: Reply) -> agent_core::Usage {
+        let input = self.input_tokens_details.given().unwrap_or_default();
+        let output = self.output_tokens_details.given().unwrap_or_default();
+        prompt_usage::disjoint(&Said {
+            prompt: self.input_tokens.known(),
+            output: self.output_tokens.known(),
+            total: self.total_tokens.known(),
+            cache_read: input.cached_tokens.known(),
+            cache_write: input.cache_write_tokens.known(),
+            reasoning: output.reasoning_tokens.known(),
+            cache: Place::Inside,
+            thinking: Place::Inside,
+            reply,
         })
+    }
+
+    /// Returns how many counts are unreadable.
+    pub(super) fn unreadable(&self) -> usize {
+        let input = |i: &InputDetails| token_count::unreadable(&[i.cached_tokens, i.cache_write_tokens]);
+        let output = |o: &OutputDetails| token_count::unreadable(&[o.reasoning_tokens]);
+        token_count::unreadable(&[self.input_tokens, self.output_tokens, self.total_tokens])
+            + self.input_tokens_details.unreadable(input)
+            + self.output_tokens_details.unreadable(output)
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::conformance::manifest::Expected;
-use crate::conformance::rules::{WantedEnd, wanted};
+use crate::conformance::rules::{WantedEnd, contradiction, wanted};
 
 fn expected(value: Value) -> Expected {
     serde_json::from_value(value).unwrap()
@@ -251,4 +251,31 @@ fn pieces_of_arguments_are_put_together_in_their_places() {
     let said = json!({"stop_reason": "STOP", "tool_calls": [{"name": "f", "partial_args": pieces}]});
     let calls = wanted("vertex", &expected(said)).0.calls;
     assert_eq!(calls[0].arguments, json!({"a": [{"b": "xy"}, {"b": "z"}], "n": 2.5, "t": true, "u": null}));
+}
+
+#[test]
+fn tokens_that_the_sdk_leaves_out_are_wanted() {
+    let usage = |protocol: &str, value: Value| {
+        let usage = wanted(protocol, &expected(value)).0.usage;
+        [usage.input, usage.output, usage.cache_read, usage.cache_write].map(Option::unwrap)
+    };
+    let hidden = json!({"stop_reason": "stop", "usage": {"input": 35, "output": 12},
+        "usage_raw": {"total_tokens": 109}});
+    assert_eq!(usage("openai-chat", hidden), [35, 74, 0, 0]);
+    let raw = json!({"input_tokens": 26, "output_tokens": 23, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 5});
+    assert_eq!(usage("openai-chat", json!({"stop_reason": "stop", "usage_raw": raw})), [26, 23, 4, 5]);
+    let calls = json!([{"type": "compaction", "input_tokens": 60_000, "output_tokens": 385},
+        {"type": "message", "input_tokens": 10, "output_tokens": 5}]);
+    let reply = json!({"stop_reason": "end_turn", "usage": {"input": 10, "output": 5}, "usage_raw": {"iterations": calls}});
+    assert_eq!(usage("anthropic", reply), [60_010, 390, 0, 0]);
+}
+
+#[test]
+fn a_total_that_is_not_the_sum_is_a_contradiction() {
+    let said = |total: u64| expected(json!({"usage_raw": {"total_tokens": total}}));
+    let found = agent_core::Usage::new(10, 5, 3, 2);
+    assert_eq!(contradiction(&said(20), &found), None);
+    assert!(contradiction(&said(21), &found).unwrap().contains("total is 21"));
+    assert_eq!(contradiction(&said(21), &agent_core::Usage::default()), None, "a failed reply has no counts");
+    assert_eq!(contradiction(&expected(json!({})), &found), None);
 }

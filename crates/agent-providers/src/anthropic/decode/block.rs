@@ -4,7 +4,7 @@ use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
 use super::Takes;
-use crate::anthropic::wire;
+use crate::anthropic::{extras, wire};
 
 /// An open block.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) enum Kind {
     /// A call. `input` holds the arguments of its start event, which apply only if no delta brings others.
     Call {
         input: Option<Box<str>>,
+        /// The other members of the call.
+        mark: Option<String>,
     },
     /// A call of the tool whose arguments are the answer, which is emitted as text.
     Answer {
@@ -49,7 +51,7 @@ pub(super) fn kind_of(head: &wire::Block<'_>, json: &str, response_tool: Option<
         "tool_use" if response_tool.is_some_and(|t| t == head.name.as_str()) => {
             Kind::Answer { input: input() }
         }
-        "tool_use" => Kind::Call { input: input() },
+        "tool_use" => Kind::Call { input: input(), mark: extras::of_call(json) },
         name => Kind::Opaque {
             name: name.to_owned(),
             // It has been parsed as a block before, so it is an object.
@@ -86,8 +88,11 @@ impl Open {
                 }
             }
             Kind::Redacted => sink(StreamEvent::RedactedThinking { index, data: head.data.as_str() }),
-            Kind::Call { .. } => {
+            Kind::Call { mark, .. } => {
                 sink(StreamEvent::ToolCallStart { index, id: head.id.as_str(), name: head.name.as_str() });
+                if let Some(delta) = mark {
+                    sink(StreamEvent::ToolCallSignature { index, delta });
+                }
             }
             Kind::Answer { .. } => sink(StreamEvent::TextStart { index }),
             Kind::Opaque { .. } => {}
@@ -129,7 +134,7 @@ impl Open {
         let event = match (&mut self.kind, takes) {
             (Kind::Text, Takes::Text) => StreamEvent::TextDelta { index, delta },
             (Kind::Thinking, Takes::Thinking) => StreamEvent::ThinkingDelta { index, delta },
-            (Kind::Call { input }, Takes::Arguments) => {
+            (Kind::Call { input, .. }, Takes::Arguments) => {
                 input.take_if(|_| !delta.is_empty());
                 StreamEvent::ToolCallDelta { index, delta }
             }
@@ -150,7 +155,7 @@ impl Open {
         let index = self.index;
         match self.kind {
             Kind::Text | Kind::Thinking | Kind::Redacted => {}
-            Kind::Call { input } => {
+            Kind::Call { input, .. } => {
                 if let Some(input) = input {
                     sink(StreamEvent::ToolCallDelta { index, delta: &input });
                 }

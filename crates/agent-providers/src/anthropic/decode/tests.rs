@@ -3,6 +3,7 @@
 mod hostile;
 mod start;
 mod stream;
+mod usage;
 mod whole;
 
 use agent_core::{

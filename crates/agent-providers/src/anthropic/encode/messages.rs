@@ -5,6 +5,7 @@ use agent_core::{Encoded, History, ImageContent, ModelRequest, StopReason, Think
 
 use super::MARKER;
 use crate::anthropic::config::is_vendor;
+use crate::anthropic::extras;
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, Part, Writer};
 use crate::handoff::{self, Handoff};
@@ -102,10 +103,17 @@ impl writer::Form for Form {
         block.close();
     }
 
-    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str) {
+    fn is_content(&self, kind: &str) -> bool {
+        kind != extras::CONTAINER
+    }
+
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, mark: Option<&str>) {
         let mut block = Members::open(out);
         block.field("type", "tool_use").field("id", id).field("name", name);
         block.key("input").extend_from_slice(input.as_bytes());
+        for (name, value) in mark.map(extras::read).unwrap_or_default() {
+            block.named(&name, &value);
+        }
         block.close();
     }
 

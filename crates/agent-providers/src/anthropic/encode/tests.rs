@@ -1,8 +1,10 @@
 #![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
 
+mod extras;
 mod format;
 mod messages;
 mod options;
+mod paused;
 mod prefix;
 mod thinking;
 

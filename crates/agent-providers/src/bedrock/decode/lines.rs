@@ -93,7 +93,7 @@ fn bare<'e>(event: &'e wire::Event<'_>) -> Option<&'e str> {
         Some("contentBlockStart")
     } else if event.stop_reason.filled().is_some() {
         Some("messageStop")
-    } else if event.usage.is_some() {
+    } else if event.usage.is_present() {
         Some("metadata")
     } else if event.role.filled().is_some() {
         Some("messageStart")

@@ -187,7 +187,11 @@ impl writer::Form for Form {
         block.close();
     }
 
-    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str) {
+    fn is_content(&self, _kind: &str) -> bool {
+        true
+    }
+
+    fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, _mark: Option<&str>) {
         let mut block = Members::open(out);
         let mut tool = Members::open(block.key("toolUse"));
         tool.field("toolUseId", id).field("name", name);

@@ -153,7 +153,24 @@ fn tokens_are_sorted_into_buckets_that_do_not_overlap() {
     assert_eq!((all.input, all.cache_read, all.output, all.reasoning, all.cache_write), (60, 60, 17, 7, 0));
     let odd =
         usage(json!({"promptTokenCount": 1, "cachedContentTokenCount": 5, "candidatesTokenCount": null}));
-    assert_eq!((odd.input, odd.cache_read, odd.output), (0, 5, 0));
+    assert_eq!((odd.input, odd.cache_read, odd.output), (1, 5, 0), "more than the prompt stands beside it");
+    let inside = usage(json!({"promptTokenCount": 10, "candidatesTokenCount": 8, "thoughtsTokenCount": 3,
+        "totalTokenCount": 18}));
+    assert_eq!((inside.input, inside.output, inside.reasoning), (10, 8, 3));
+    let hidden = usage(json!({"promptTokenCount": 10, "totalTokenCount": 18}));
+    assert_eq!((hidden.input, hidden.output, hidden.reasoning), (10, 8, 0));
+    for odd in [json!(true), json!([1]), json!({}), json!("many")] {
+        let read = read(&[
+            json!({"usageMetadata": {"promptTokenCount": odd, "candidatesTokenCount": 2}}),
+            end("STOP"),
+        ]);
+        assert_eq!(
+            (read.log.usage().input, read.log.usage().output, read.log.unrecognised()),
+            (0, 2, 1),
+            "{odd}"
+        );
+        assert!(read.end.is_ok());
+    }
     let nothing = read(&[
         json!({"usageMetadata": {"promptTokenCount": 3}}),
         json!({"usageMetadata": {"trafficType": "X"}}),

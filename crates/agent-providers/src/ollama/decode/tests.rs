@@ -165,3 +165,13 @@ proptest! {
         read(&[&line, &text, &format!("{{\"message\":{line}}}"), DONE]);
     }
 }
+
+#[test]
+fn token_counts_that_are_no_numbers_do_not_fail_the_reply() {
+    for odd in ["true", "[1]", "{\"n\":1}", "\"many\"", "-1"] {
+        let last = DONE.replace("\"prompt_eval_count\":7", &format!("\"prompt_eval_count\":{odd}"));
+        let read = read(&[SAID, &last]);
+        let usage = read.end.unwrap().usage;
+        assert_eq!((usage.input, usage.output, read.log.unrecognised()), (0, 3, 1), "{odd}");
+    }
+}

@@ -550,3 +550,21 @@ fn cache_markers_are_put_for_anthropic_behind_openrouter() {
     request.options.cache_config = CacheConfig::disabled();
     assert_eq!(markers(&request), Vec::<String>::new());
 }
+
+#[test]
+fn a_call_of_a_custom_tool_goes_back_in_its_own_form() {
+    let mut custom = call("a", "SELECT 1");
+    if let Content::ToolCall(call) = &mut custom {
+        call.signature = Some(crate::openai_chat::calls::CUSTOM.into());
+    }
+    let expect = json!([
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "a", "type": "custom", "custom": {"name": "look", "input": "SELECT 1"}}
+        ]},
+        {"role": "tool", "tool_call_id": "a", "content": "1 row"},
+    ]);
+    let messages =
+        vec![Message::user("hi"), reply(vec![custom]).into(), result("a", vec![Content::text("1 row")])];
+    check_messages(messages, expect);
+}

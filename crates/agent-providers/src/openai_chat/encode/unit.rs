@@ -8,6 +8,7 @@ use agent_core::{
     ToolCallId, Unit, UserMessage,
 };
 
+use super::super::calls::CUSTOM;
 use super::super::dialect::{Dialect, Ids, Replay};
 use super::super::wire::REASONING_FIELDS;
 use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, image_address, text};
@@ -209,15 +210,25 @@ impl<'r> UnitEncoder<'r> {
     }
 
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall) {
+        let signature = self.handoff.signature(reply, call.signature.as_deref());
         let mut object = Members::open(out);
-        object.field("id", &*self.call_id(&call.id)).field("type", "function");
+        object.field("id", &*self.call_id(&call.id));
+        if signature == Some(CUSTOM) {
+            object.field("type", "custom");
+            let mut custom = Members::open(object.key("custom"));
+            custom.field("name", call.name.as_str()).field("input", call.arguments.text());
+            custom.close();
+            object.close();
+            return;
+        }
+        object.field("type", "function");
         let mut function = Members::open(object.key("function"));
         function.field("name", call.name.as_str());
         // Servers accept only objects. The result of a call with other arguments is an error that quotes them.
         let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         function.field("arguments", arguments);
         function.close();
-        if let Some(signature) = self.handoff.signature(reply, call.signature.as_deref()) {
+        if let Some(signature) = signature {
             let extra = object.key("extra_content");
             extra.extend_from_slice(br#"{"google":{"thought_signature":"#);
             write(extra, signature);

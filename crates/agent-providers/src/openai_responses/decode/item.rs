@@ -3,6 +3,7 @@
 use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
+use super::parts::{List, Parts, Said, Slot};
 use crate::openai_responses::marks;
 use crate::openai_responses::wire::{Part, Spoken};
 
@@ -22,9 +23,9 @@ pub(super) struct Item {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// A message. Each part of its text is a block.
-    Message { texts: Vec<Block> },
+    Message { texts: Parts },
     /// Thinking. Each text is a block, and the stored rest of the item is another block.
-    Reasoning { index: u32, texts: Vec<Block>, seal: Seal },
+    Reasoning { index: u32, texts: Parts, seal: Seal },
     /// A call of a tool.
     Call(Call),
     /// Any other item; its last event contains it completely.
@@ -49,53 +50,6 @@ pub(super) struct Call {
     pub(super) said: Said,
 }
 
-/// A text of an item, which is one block.
-#[derive(Debug)]
-pub(super) struct Block {
-    pub(super) list: List,
-    /// The position in the list.
-    pub(super) at: u64,
-    pub(super) index: u32,
-    pub(super) said: Said,
-}
-
-/// The list of an item that contains a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
-    Summary,
-    Content,
-}
-
-/// The part of a text that has been emitted: its length, and a hash to check that a longer text begins with it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
-    len: usize,
-    hash: u64,
-}
-
-impl Default for Said {
-    fn default() -> Self {
-        Self { len: 0, hash: 0xcbf2_9ce4_8422_2325 }
-    }
-}
-
-impl Said {
-    pub(super) fn push(&mut self, text: &str) {
-        self.len = self.len.saturating_add(text.len());
-        for byte in text.bytes() {
-            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    /// Returns the part of the whole text that has not been emitted, or `None` if the whole begins differently.
-    pub(super) fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
-        let (head, rest) = whole.split_at_checked(self.len)?;
-        let mut said = Self::default();
-        said.push(head);
-        (said.hash == self.hash && !rest.is_empty()).then_some(rest)
-    }
-}
-
 /// Numbers the blocks of a reply.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
@@ -115,6 +69,20 @@ impl Numbers {
     }
 }
 
+impl Kind {
+    /// Returns whether items of the type `name` are of this kind.
+    pub(super) fn is(&self, name: &str) -> bool {
+        match self {
+            Self::Message { .. } => name == "message",
+            Self::Reasoning { .. } => name == "reasoning",
+            Self::Call(_) => matches!(name, "function_call" | "custom_tool_call"),
+            Self::Opaque { .. } => {
+                !matches!(name, "message" | "reasoning" | "function_call" | "custom_tool_call")
+            }
+        }
+    }
+}
+
 impl Item {
     /// Emits a piece of text in its block. Returns the position of the block, or `None` if the item has no text.
     pub(super) fn say(
@@ -125,48 +93,69 @@ impl Item {
         numbers: &mut Numbers,
         sink: &mut EventSink<'_>,
     ) -> Option<usize> {
-        let thinks = matches!(self.kind, Kind::Reasoning { .. });
         let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &mut self.kind else { return None };
-        let place = match texts.iter().position(|t| t.list == list && t.at == at) {
-            Some(place) => place,
-            None if delta.is_empty() => return None,
-            None => {
+        if delta.is_empty() {
+            return None;
+        }
+        let slot = texts.slot(list, at);
+        Some(self.emit(slot, list, at, delta, numbers, sink))
+    }
+
+    /// Emits a text at its place and returns the position of its block.
+    fn emit(
+        &mut self,
+        slot: Slot,
+        list: List,
+        at: u64,
+        text: &str,
+        numbers: &mut Numbers,
+        sink: &mut EventSink<'_>,
+    ) -> usize {
+        let thinks = matches!(self.kind, Kind::Reasoning { .. });
+        let place = match (slot, &mut self.kind) {
+            (Slot::New, Kind::Message { texts } | Kind::Reasoning { texts, .. }) => {
                 let index = numbers.fresh();
                 sink(if thinks {
                     StreamEvent::ThinkingStart { index }
                 } else {
                     StreamEvent::TextStart { index }
                 });
-                texts.push(Block { list, at, index, said: Said::default() });
-                texts.len() - 1
+                texts.open(list, at, index)
             }
+            (Slot::Of(place), _) => place,
+            (Slot::New, _) => 0,
         };
-        self.more(place, delta, sink).then_some(place)
+        self.more(place, text, sink);
+        place
     }
 
     /// Emits a piece of the block at this position, or of a call. Returns whether there is one.
     pub(super) fn more(&mut self, place: usize, delta: &str, sink: &mut EventSink<'_>) -> bool {
-        let (said, event) = match &mut self.kind {
-            Kind::Message { texts } => match texts.get_mut(place) {
-                Some(Block { index, said, .. }) => (said, StreamEvent::TextDelta { index: *index, delta }),
-                None => return false,
-            },
-            Kind::Reasoning { texts, .. } => match texts.get_mut(place) {
-                Some(Block { index, said, .. }) => {
-                    (said, StreamEvent::ThinkingDelta { index: *index, delta })
-                }
-                None => return false,
-            },
-            Kind::Call(Call { index, said, .. }) => {
-                (said, StreamEvent::ToolCallDelta { index: *index, delta })
+        let event = match &mut self.kind {
+            Kind::Message { texts } => {
+                texts.push(place, delta).map(|index| StreamEvent::TextDelta { index, delta })
             }
-            Kind::Opaque { .. } => return false,
+            Kind::Reasoning { texts, .. } => {
+                texts.push(place, delta).map(|index| StreamEvent::ThinkingDelta { index, delta })
+            }
+            Kind::Call(Call { index, said, .. }) => {
+                said.push(delta);
+                Some(StreamEvent::ToolCallDelta { index: *index, delta })
+            }
+            Kind::Opaque { .. } => None,
         };
+        let Some(event) = event else { return false };
         if !delta.is_empty() {
-            said.push(delta);
             sink(event);
         }
         true
+    }
+
+    /// Records that the server has announced a part of the item.
+    pub(super) fn announce(&mut self, list: List) {
+        if let Kind::Message { texts } | Kind::Reasoning { texts, .. } = &mut self.kind {
+            texts.announce(list);
+        }
     }
 
     /// Emits the part of a whole text that has not been emitted yet.
@@ -178,17 +167,19 @@ impl Item {
         numbers: &mut Numbers,
         sink: &mut EventSink<'_>,
     ) {
-        let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &self.kind else { return };
-        let said = texts.iter().find(|t| t.list == list && t.at == at).map_or(Said::default(), |t| t.said);
-        if let Some(rest) = said.rest(whole) {
-            self.say(list, at, rest, numbers, sink);
+        let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &mut self.kind else { return };
+        if let Some((slot, rest)) = texts.whole(list, at, whole) {
+            let place = self.emit(slot, list, at, rest, numbers, sink);
+            if let Kind::Message { texts } | Kind::Reasoning { texts, .. } = &mut self.kind {
+                texts.end(place);
+            }
         }
     }
 
     /// Emits the part of the whole arguments of a call that has not been emitted yet.
     pub(super) fn fill_call(&mut self, whole: &str, sink: &mut EventSink<'_>) {
         if let Kind::Call(call) = &self.kind
-            && let Some(rest) = call.said.rest(whole)
+            && let Some(rest) = call.said.rest(whole).filter(|rest| !rest.is_empty())
         {
             self.more(0, rest, sink);
         }
@@ -202,8 +193,11 @@ impl Item {
         numbers: &mut Numbers,
         sink: &mut EventSink<'_>,
     ) {
-        for (at, part) in (0..).zip(parts) {
-            self.fill(list, at, part.text.as_str(), numbers, sink);
+        let (Kind::Message { texts } | Kind::Reasoning { texts, .. }) = &self.kind else { return };
+        let mut at = texts.next_at(list);
+        for (slot, rest) in texts.rests(list, parts) {
+            self.emit(slot, list, at, rest, numbers, sink);
+            at = at.saturating_add(1);
         }
     }
 
@@ -219,15 +213,17 @@ impl Item {
         match &mut self.kind {
             Kind::Message { texts } => {
                 let mark = marks::of_message(&self.id, spoken.phase.as_str());
-                for Block { index, .. } in texts {
+                for index in texts.blocks().map(|block| block.index) {
                     if let Some(delta) = mark.as_deref() {
-                        sink(StreamEvent::TextSignature { index: *index, delta });
+                        sink(StreamEvent::TextSignature { index, delta });
                     }
-                    sink(StreamEvent::BlockEnd { index: *index });
+                    sink(StreamEvent::BlockEnd { index });
                 }
             }
             Kind::Reasoning { index, texts, seal } => {
-                let kept = marks::of_reasoning(whole, &texts_of(texts, spoken));
+                let summary = spoken.summary.as_deref().unwrap_or_default();
+                let content = spoken.content.as_deref().unwrap_or_default();
+                let kept = marks::of_reasoning(whole, &texts.texts(summary, content));
                 let data = Value::Object(kept);
                 sink(StreamEvent::Opaque { index: *index, kind: marks::REASONING, data: &data });
                 sink(StreamEvent::BlockEnd { index: *index });
@@ -264,7 +260,7 @@ impl Item {
         let Kind::Reasoning { texts, seal, .. } = &mut self.kind else { return };
         let delta = std::mem::take(&mut seal.encrypted);
         let texts = std::mem::take(texts);
-        let last = texts.last().map(|text| text.index).or(seal.index.take());
+        let last = texts.blocks().next_back().map(|text| text.index).or(seal.index.take());
         if !delta.is_empty() {
             let index = last.unwrap_or_else(|| numbers.fresh());
             sink(StreamEvent::ThinkingSignature { index, delta: &delta });
@@ -272,24 +268,8 @@ impl Item {
                 sink(StreamEvent::BlockEnd { index });
             }
         }
-        for text in texts {
+        for text in texts.blocks() {
             sink(StreamEvent::BlockEnd { index: text.index });
         }
     }
-}
-
-/// Returns the texts of the blocks, in their order, as the whole item has them. A text that differs from the
-/// emitted one is returned as empty, so that the item is stored with its own text.
-fn texts_of<'s>(blocks: &[Block], spoken: &'s Spoken<'_>) -> Vec<&'s str> {
-    let text = |block: &Block| {
-        let list = match block.list {
-            List::Summary => spoken.summary.as_deref(),
-            List::Content => spoken.content.as_deref(),
-        };
-        let part = list.and_then(|list| list.get(usize::try_from(block.at).ok()?))?;
-        let mut said = Said::default();
-        said.push(part.text.as_str());
-        (said.len == block.said.len && said.hash == block.said.hash).then_some(part.text.as_str())
-    };
-    blocks.iter().map(|block| text(block).unwrap_or_default()).collect()
 }

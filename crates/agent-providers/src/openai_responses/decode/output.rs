@@ -7,11 +7,13 @@ use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent}
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::item::{Call, Item, Kind, List, Numbers, Said, Seal};
+use super::item::{Call, Item, Kind, Numbers, Seal};
+use super::parts::{List, Parts, Said};
 use super::read;
 use crate::call_ids::CallIds;
 use crate::openai_responses::error;
 use crate::openai_responses::wire::{Event, Head, Part};
+use crate::prompt_usage::Reply;
 
 /// The size of a refusal, in bytes, beyond which further pieces are dropped.
 const MAX_REFUSAL: usize = 64 * 1_024;
@@ -79,32 +81,54 @@ impl Output {
         event: &Event<'_>,
         sink: &mut EventSink<'_>,
     ) -> Result<Option<usize>, ProviderError> {
+        let found = match self.find(event, |item| !item.done && wants.is(&item.kind)) {
+            Some(place) => Some(place),
+            None if event.output_index.is_none() && self.find(event, |_| true).is_none() => {
+                self.only_open(wants)?
+            }
+            None => None,
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
+        let id = event.item_id.as_str();
+        // Some servers give two items one number. An item of another kind and name under this number is another item.
+        let taken = |item: &Item| id.is_empty() || item.id == id || wants.is(&item.kind);
+        if self.find(event, taken).is_some() {
+            sink(StreamEvent::Unrecognised { name: "an event of an item that does not take it" });
+            return Ok(None);
+        }
+        let at = event.output_index.map_or_else(|| self.next_at(), |at| at.0);
+        let kind = match wants {
+            Wants::Message => Kind::Message { texts: Parts::default() },
+            Wants::Reasoning => self.reasoning(),
+            Wants::Call => self.call(event.call_id.as_str(), event.name.as_str(), sink),
+        };
+        self.open(at, id, kind).map(Some)
+    }
+
+    /// Returns the item that an event names and that fits: by number and name, otherwise by name, otherwise by number.
+    fn find(&self, event: &Event<'_>, fits: impl Fn(&Item) -> bool) -> Option<usize> {
         let id = event.item_id.as_str();
         let named = |item: &Item| !id.is_empty() && item.id == id;
-        let found = match event.output_index {
-            Some(at) => {
-                let exact = self.items.iter().rposition(|i| i.at == at.0 && named(i));
-                exact.or_else(|| self.items.iter().rposition(|i| i.at == at.0))
-            }
-            None => match self.items.iter().rposition(named) {
-                Some(place) => Some(place),
-                None => self.only_open(wants)?,
-            },
-        };
-        let Some(place) = found else {
-            let at = event.output_index.map_or_else(|| self.next_at(), |at| at.0);
-            let kind = match wants {
-                Wants::Message => Kind::Message { texts: Vec::new() },
-                Wants::Reasoning => self.reasoning(),
-                Wants::Call => self.call(event.call_id.as_str(), event.name.as_str(), sink),
-            };
-            return self.open(at, id, kind).map(Some);
-        };
-        let fits = self.items.get(place).is_some_and(|item| !item.done && wants.is(&item.kind));
-        if !fits {
-            sink(StreamEvent::Unrecognised { name: "an event of an item that does not take it" });
+        let place = |of: &dyn Fn(&Item) -> bool| self.items.iter().rposition(|item| of(item) && fits(item));
+        match event.output_index {
+            Some(at) => place(&|item| item.at == at.0 && named(item))
+                .or_else(|| place(&named))
+                .or_else(|| place(&|item| item.at == at.0)),
+            None => place(&named),
         }
-        Ok(fits.then_some(place))
+    }
+
+    /// Records that the server has announced a part of an item.
+    pub(super) fn announce(&mut self, list: List, event: &Event<'_>) {
+        // A refusal is no text.
+        if event.part.as_ref().is_some_and(|part| part.kind.as_str() == "refusal") {
+            return;
+        }
+        if let Some(item) = self.find(event, |item| !item.done).and_then(|place| self.items.get_mut(place)) {
+            item.announce(list);
+        }
     }
 
     /// Returns the only open item of a kind, for an event that does not name one.
@@ -135,7 +159,7 @@ impl Output {
     }
 
     fn reasoning(&mut self) -> Kind {
-        Kind::Reasoning { index: self.numbers.fresh(), texts: Vec::new(), seal: Seal::default() }
+        Kind::Reasoning { index: self.numbers.fresh(), texts: Parts::default(), seal: Seal::default() }
     }
 
     fn call(&mut self, id: &str, name: &str, sink: &mut EventSink<'_>) -> Kind {
@@ -274,6 +298,16 @@ impl Output {
         &self.refusal
     }
 
+    /// Returns what the reply contains.
+    pub(super) fn reply(&self) -> Reply {
+        let thinks = |item: &Item| match &item.kind {
+            Kind::Reasoning { .. } => true,
+            Kind::Message { texts } => texts.is_empty(),
+            Kind::Call(_) | Kind::Opaque { .. } => false,
+        };
+        if self.items.iter().all(thinks) { Reply::OnlyThinking } else { Reply::Visible }
+    }
+
     /// Returns whether the reply contains a call.
     pub(super) fn called(&self) -> bool {
         self.items.iter().any(|item| matches!(item.kind, Kind::Call(_)))
@@ -293,7 +327,7 @@ impl Output {
             return Ok(());
         }
         let kind = match head.kind.as_str() {
-            "message" => Kind::Message { texts: Vec::new() },
+            "message" => Kind::Message { texts: Parts::default() },
             "reasoning" => self.reasoning(),
             "function_call" | "custom_tool_call" => {
                 let item = object(item.get());

@@ -4,6 +4,7 @@
 
 mod hostile;
 mod items;
+mod parts;
 mod whole;
 
 use agent_core::{

@@ -20,7 +20,7 @@ use crate::error::SessionError;
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
-    /// The lock of the session; `None` after it was released. Whoever creates or removes the file holds the mutex.
+    /// The lock of the session; `None` after it was released. A thread that creates or removes the file holds the mutex.
     lock: Mutex<Option<WriteLock>>,
     /// `None` before the first record after a save.
     state: Mutex<Option<State>>,
@@ -138,7 +138,7 @@ impl JournalFile {
         files::remove(&self.path)
     }
 
-    /// Releases the session. A flush that runs on another thread goes on.
+    /// Releases the session. A flush that runs on another thread is completed.
     pub(super) fn release(&self) {
         *locked(&self.lock) = None;
     }

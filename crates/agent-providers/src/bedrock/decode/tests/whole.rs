@@ -54,3 +54,22 @@ fn a_body_without_a_reply_is_an_error() {
     let named = error(json!({"__type": "com.amazon#ThrottlingException", "message": "slow"}));
     assert_eq!(named.kind(), ErrorKind::RateLimited);
 }
+
+#[test]
+fn token_counts_that_are_no_numbers_do_not_fail_the_reply() {
+    let reply = |usage: Value| {
+        let message = json!({"role": "assistant", "content": [{"text": "a"}]});
+        whole(&request(), json!({"output": {"message": message}, "stopReason": "end_turn", "usage": usage}))
+    };
+    for odd in [json!(true), json!([1]), json!({"n": 1}), json!("many"), json!(-1)] {
+        let read = reply(json!({"inputTokens": odd, "outputTokens": 3}));
+        let usage = read.log.usage();
+        assert_eq!((usage.input, usage.output, read.log.unrecognised()), (0, 3, 1), "{odd}");
+        assert!(read.end.is_ok());
+    }
+    for odd in [json!(true), json!("none"), json!([1])] {
+        let read = reply(odd);
+        assert_eq!((read.log.usage().total_tokens, read.log.unrecognised()), (0, 1));
+        assert_eq!(read.log.snapshot().text(), "a");
+    }
+}

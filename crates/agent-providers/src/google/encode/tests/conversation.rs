@@ -218,3 +218,45 @@ proptest! {
         }
     }
 }
+
+/// A part of a reply that ends at the limit of one request.
+fn paused(model: &ModelConfig, text: &str, token: &str) -> AgentMessage {
+    let content = vec![text.into(), Content::opaque("continuationToken", json!(token))];
+    let mut reply = reply_of(model, content);
+    reply.stop_reason = StopReason::Paused;
+    Message::from(reply).into()
+}
+
+#[test]
+fn a_paused_reply_is_continued_by_the_same_contents_with_the_last_token() {
+    let model = model("gemini-3.5-flash");
+    let asked = |messages: Vec<AgentMessage>| {
+        let (history, repairs) = History::repaired(messages);
+        assert!(repairs.is_empty(), "{repairs:?}");
+        written(&ModelRequest::new(model.clone(), history))
+    };
+    let user = || AgentMessage::user("count");
+    let plain = asked(vec![user()]);
+    let parts = vec![user(), paused(&model, "One ", "Zmlyc3Q="), paused(&model, "two ", "bGFzdA==")];
+    let mut continued = asked(parts.clone());
+    assert_eq!(continued.as_object_mut().unwrap().remove("continuationToken"), Some(json!("bGFzdA==")));
+    assert_eq!(continued, plain);
+
+    // Later, the parts are one content without tokens.
+    let end = Message::from(reply_of(&model, vec!["three".into()])).into();
+    let later = asked(parts.into_iter().chain([end, AgentMessage::user("and then?")]).collect());
+    assert!(later.get("continuationToken").is_none());
+    let said = json!({"role": "model", "parts": [{"text": "One "}, {"text": "two "}, {"text": "three"}]});
+    assert_eq!(later["contents"][1], said);
+    assert_eq!(later["contents"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn the_token_of_another_model_is_not_sent() {
+    let other = model("gemini-2.5-pro");
+    let (history, _) =
+        History::repaired(vec![AgentMessage::user("count"), paused(&other, "One ", "Zmlyc3Q=")]);
+    let body = written(&ModelRequest::new(model("gemini-3.5-flash"), history));
+    assert!(body.get("continuationToken").is_none());
+    assert_eq!(body["contents"].as_array().unwrap().len(), 2);
+}

@@ -5,7 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::{Output, member, object};
-use crate::openai_responses::decode::item::{Item, Kind, List};
+use crate::openai_responses::decode::item::{Item, Kind};
+use crate::openai_responses::decode::parts::List;
 use crate::openai_responses::decode::read;
 use crate::openai_responses::wire::{Head, Spoken};
 
@@ -25,19 +26,26 @@ impl Output {
         };
         let by_name = find(&self.items, &|i| !id.is_empty() && i.id == id);
         // An item that was opened by a delta has no id, and some servers change ids.
-        let place = by_name.or_else(|| at.and_then(|_| find(&self.items, &|_| true)));
-        let place = match place {
-            Some(place) => place,
+        let of_kind = |i: &Item| i.kind.is(head.kind.as_str());
+        let place = by_name.or_else(|| at.and_then(|_| find(&self.items, &of_kind)));
+        match place {
+            Some(place) => self.finish_item(place, item.get(), sink),
             None => {
                 let over = |i: &Item| i.done && at_place(i) && !id.is_empty() && i.id == id;
-                if self.items.iter().any(over) {
-                    return Ok(());
-                }
-                self.begin(at, item, sink)?;
-                let Some(place) = self.items.len().checked_sub(1) else { return Ok(()) };
-                place
+                if self.items.iter().any(over) { Ok(()) } else { self.append(at, item, sink) }
             }
-        };
+        }
+    }
+
+    /// Emits an item of which nothing has arrived yet.
+    fn append(
+        &mut self,
+        at: Option<u64>,
+        item: &RawValue,
+        sink: &mut EventSink<'_>,
+    ) -> Result<(), ProviderError> {
+        let place = self.items.len();
+        self.begin(at, item, sink)?;
         self.finish_item(place, item.get(), sink)
     }
 
@@ -83,11 +91,14 @@ impl Output {
                     call.id = self.ids.fresh();
                     sink(StreamEvent::ToolCallStart { index: call.index, id: &call.id, name: &call.name });
                 }
-                let arguments = match whole.get("arguments").or_else(|| whole.get("input")) {
-                    Some(Value::String(text)) => text.clone(),
-                    Some(value @ (Value::Object(_) | Value::Array(_))) => value.to_string(),
-                    _ => String::new(),
-                };
+                // The vendor calls the arguments of a custom tool `input`, and some servers send both members.
+                let arguments =
+                    ["arguments", "input"].into_iter().find_map(|name| match whole.get(name)? {
+                        Value::String(text) if !text.is_empty() => Some(text.clone()),
+                        value @ (Value::Object(_) | Value::Array(_)) => Some(value.to_string()),
+                        _ => None,
+                    });
+                let arguments = arguments.unwrap_or_default();
                 item.fill_call(&arguments, sink);
             }
             Kind::Opaque { .. } => {}
@@ -112,11 +123,24 @@ impl Output {
         output: &[&RawValue],
         sink: &mut EventSink<'_>,
     ) -> Result<(), ProviderError> {
+        // Two items may have one id, so each received item stands for one of the list.
+        let received = self.items.len();
+        let mut claimed = vec![false; received];
         for (at, raw) in (0..).zip(output) {
             let head: Head<'_> = read(raw.get())?;
             let id = head.id.as_str();
-            let known = self.items.iter().rposition(|i| !id.is_empty() && i.id == id);
-            let known = known.or_else(|| self.items.iter().rposition(|i| i.at == at));
+            let find = |fits: &dyn Fn(&Item) -> bool| {
+                let free = |place: usize| claimed.get(place) == Some(&false);
+                self.items.iter().enumerate().position(|(place, item)| free(place) && fits(item))
+            };
+            let named = |item: &Item| !id.is_empty() && item.id == id;
+            let known = find(&|item| item.at == at && named(item));
+            let known = known
+                .or_else(|| find(&named))
+                .or_else(|| find(&|item| item.at == at && item.kind.is(head.kind.as_str())));
+            if let Some(claimed) = known.and_then(|place| claimed.get_mut(place)) {
+                *claimed = true;
+            }
             match known {
                 Some(place) if self.items.get(place).is_some_and(|i| !i.done) => {
                     self.finish_item(place, raw.get(), sink)?;
@@ -128,8 +152,8 @@ impl Output {
                         item.reseal(read::<Spoken<'_>>(raw.get())?.encrypted_content.as_str());
                     }
                 }
-                None if self.items.len() >= output.len() => {}
-                None => self.end(Some(at), raw, sink)?,
+                None if received >= output.len() => {}
+                None => self.append(Some(at), raw, sink)?,
             }
         }
         Ok(())

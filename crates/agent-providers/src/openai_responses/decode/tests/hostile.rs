@@ -42,7 +42,7 @@ fn events_that_fit_no_item_are_counted_and_the_reply_goes_on() {
 fn items_and_parts_do_not_pile_up_without_end() {
     let items: Vec<Value> = (0..5_000).map(|n| added(n, json!({"type": "message"}))).collect();
     assert!(read(&items).end.unwrap_err().to_string().contains("more than 4096"));
-    let part = |n: u64| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": n, "delta": "x"});
+    let part = |n: u64| json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": n, "delta": "x"});
     let parts: Vec<Value> = (0..5_000).map(part).collect();
     assert!(read(&parts).end.unwrap_err().to_string().contains("more than 4096"));
 }

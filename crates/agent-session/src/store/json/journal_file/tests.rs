@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 

@@ -1,0 +1,90 @@
+//! Token counts, and what a reply contains besides its content.
+
+use super::*;
+
+fn stopped(usage: Value) -> String {
+    json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}).to_string()
+}
+
+fn call_of(kind: &str, input: u64, output: u64) -> Value {
+    json!({"type": kind, "input_tokens": input, "output_tokens": output, "cache_read_input_tokens": 1,
+        "cache_creation_input_tokens": 2})
+}
+
+#[track_caller]
+fn check(usage: Value, expect: [u64; 4], unreadable: u64) {
+    let start = r#"{"type":"message_start","message":{"id":"msg_1","usage":{"input_tokens":0}}}"#;
+    let read = read(&[start, &stopped(usage.clone()), STOP]);
+    let got = read.log.usage();
+    assert_eq!([got.input, got.output, got.cache_read, got.cache_write], expect, "{usage}");
+    assert_eq!(read.log.unrecognised(), unreadable, "{usage}");
+    assert!(read.end.is_ok());
+}
+
+#[test]
+fn model_calls_outside_of_the_reply_are_counted() {
+    let of_reply = |iterations: Value| {
+        json!({"input_tokens": 23_000, "output_tokens": 1_000, "cache_read_input_tokens": 1,
+            "cache_creation_input_tokens": 2, "iterations": iterations})
+    };
+    let compaction = json!([call_of("compaction", 60_000, 385), call_of("message", 23_000, 1_000)]);
+    check(of_reply(compaction), [83_000, 1_385, 2, 4], 0);
+    let adviser = json!([call_of("message", 22_000, 900), call_of("advisor_message", 2_518, 22),
+        {"type": "message", "input_tokens": 1_000, "output_tokens": 100}]);
+    check(of_reply(adviser), [25_518, 1_022, 2, 4], 0);
+    // A server whose counts include all calls.
+    let included = json!([call_of("compaction", 20_000, 400),
+        {"type": "message", "input_tokens": 3_000, "output_tokens": 600}]);
+    check(of_reply(included), [23_000, 1_000, 1, 2], 0);
+    for none in [json!(null), json!([])] {
+        check(of_reply(none), [23_000, 1_000, 1, 2], 0);
+    }
+    check(of_reply(json!("two")), [23_000, 1_000, 1, 2], 1);
+}
+
+#[test]
+fn counts_that_are_no_numbers_do_not_fail_the_reply() {
+    for odd in [json!(true), json!([1]), json!({"n": 1}), json!("many"), json!(-1)] {
+        check(json!({"input_tokens": odd, "output_tokens": 3}), [0, 3, 0, 0], 1);
+    }
+    for odd in [json!(true), json!("none"), json!([1])] {
+        check(odd, [0; 4], 1);
+    }
+    check(json!({"output_tokens": 3, "output_tokens_details": "none"}), [0, 3, 0, 0], 1);
+}
+
+#[test]
+fn a_later_zero_takes_no_count_away() {
+    let read = read(&[START, &stopped(json!({"input_tokens": 0, "output_tokens": 7})), STOP]);
+    let got = read.log.usage();
+    assert_eq!([got.input, got.output, got.cache_read, got.cache_write], [10, 7, 4, 3]);
+}
+
+#[test]
+fn a_call_keeps_its_caller_and_a_reply_its_container() {
+    let caller = json!({"type": "code_execution_20250825", "tool_id": "srvtoolu_1"});
+    let container = json!({"id": "container_1", "expires_at": "2025-12-20T05:33:37Z"});
+    let call = |id: &str, caller: &Value| json!({"type": "tool_use", "id": id, "name": "roll", "input": {"n": 1}, "caller": caller});
+    let streamed = read(&refs(&[
+        START.to_owned(),
+        begin(0, call("toolu_1", &caller)),
+        end(0),
+        begin(1, call("toolu_2", &json!({"type": "direct"}))),
+        end(1),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "container": container}})
+            .to_string(),
+        STOP.to_owned(),
+    ]));
+    let body = json!({"id": "msg_1", "content": [call("toolu_1", &caller), call("toolu_2", &json!({"type": "direct"}))],
+        "stop_reason": "tool_use", "container": container});
+    let start = json!({"type": "message_start", "message": body});
+    for read in [streamed, read(&[&start.to_string(), STOP])] {
+        let content = read.log.content();
+        let calls = content.iter().filter_map(agent_core::Content::as_tool_call);
+        let signatures: Vec<Option<&str>> = calls.map(|c| c.signature.as_deref()).collect();
+        let mark = r#"{"caller":{"type":"code_execution_20250825","tool_id":"srvtoolu_1"}}"#;
+        assert_eq!(signatures, [Some(mark), None]);
+        assert_eq!(content.last(), Some(&agent_core::Content::opaque("container", container.clone())));
+        assert_eq!(read.end.unwrap().stop_reason, agent_core::StopReason::ToolUse);
+    }
+}

@@ -31,10 +31,12 @@ pub(super) fn read(mark: &str) -> Map<String, Value> {
     serde_json::from_str(mark).unwrap_or_default()
 }
 
-/// Returns the container in which the last reply ran, if the request sends the results of its calls.
+/// Returns the container in which the last reply ran, if the request sends the results of its calls or continues it.
 pub(super) fn container(request: &ModelRequest, rules: &Handoff<'_>) -> Option<String> {
     let reply: &AssistantMessage = request.history.last_reply()?;
-    reply.tool_calls().next()?;
+    if reply.tool_calls().next().is_none() && request.continued_reply().is_none() {
+        return None;
+    }
     let found = reply.content.iter().rev().find_map(|content| match content {
         Content::Opaque(block) if block.kind == CONTAINER => rules.opaque(reply, block)?.get("id")?.as_str(),
         _ => None,

@@ -82,3 +82,12 @@ fn a_call_without_a_result_is_left_out_when_the_user_goes_on() {
         ["user: text", "user: text"]
     );
 }
+
+#[test]
+fn a_request_that_continues_names_the_container_of_the_reply() {
+    let container = Content::opaque("container", json!({"id": "container_1"}));
+    let parts = vec![AgentMessage::user("compute"), paused(vec![call(), container])];
+    assert_eq!(body(&request(parts.clone()))["container"], "container_1");
+    let later = parts.into_iter().chain([AgentMessage::user("stop")]).collect();
+    assert_eq!(body(&request(later)).get("container"), None);
+}

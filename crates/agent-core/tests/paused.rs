@@ -102,7 +102,8 @@ async fn a_failed_continuation_is_retried_and_its_failure_leaves_the_paused_repl
     model.push("second");
     let end = within(agent.continue_run().unwrap().end()).await;
     assert_eq!(end.into_reply().unwrap().text(), "second");
-    let last = model.requests().last().unwrap().history.paused_reply().map(agent_core::AssistantMessage::text);
+    let last =
+        model.requests().last().unwrap().history.paused_reply().map(agent_core::AssistantMessage::text);
     assert_eq!(last.as_deref(), Some("first "));
 }
 

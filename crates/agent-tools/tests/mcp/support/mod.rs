@@ -105,7 +105,10 @@ pub fn until(what: &str, is_so: impl Fn() -> bool) -> impl Future<Output = ()> {
 /// Whether a process runs; one that is dead and only not waited for does not.
 pub fn runs(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']))
+    let first_thread_runs =
+        stat.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['Z', 'X']));
+    // The first thread may have ended while others still hold the pipes of the process open.
+    first_thread_runs || std::fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|all| all.count() > 1)
 }
 
 /// The lines that a server wrote into a file.

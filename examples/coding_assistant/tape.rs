@@ -41,8 +41,8 @@ struct Model {
     provider: String,
     id: String,
     name: String,
-    context_window: u32,
-    max_tokens: u32,
+    context_window: Option<u32>,
+    max_tokens: Option<u32>,
     cost: CostConfig,
 }
 

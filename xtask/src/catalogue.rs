@@ -1,4 +1,4 @@
-//! `cargo xtask catalogue FILE`: updates the list of models from a file and prints the changes.
+//! `cargo xtask catalogue --from FILE`: updates the list of models from a file and prints the changes.
 //!
 //! The file is a list of entries in the catalogue's own form, each of which replaces the one for the same model or is new; or
 //! the `api.json` of models.dev, from which window, limit, pictures and prices of the models that we have are taken.
@@ -43,7 +43,7 @@ type Entry = Map<String, Value>;
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
     let options = options(arguments)?;
     let Some(file) = options.file else {
-        bail!("which file? For example: cargo xtask catalogue api.json --as-of 2026-11-21 --write")
+        bail!("which file? For example: cargo xtask catalogue --from api.json --as-of 2026-11-21 --write")
     };
     let list = workspace.root.join(LIST);
     let text = std::fs::read_to_string(&list).with_context(|| format!("cannot read {}", list.display()))?;
@@ -79,9 +79,13 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
                 }
                 options.as_of = Some(day.clone());
             }
-            option if option.starts_with('-') => bail!("there is no option {option}"),
-            _ if options.file.is_some() => bail!("one file at a time"),
-            path => options.file = Some(PathBuf::from(path)),
+            "--from" => {
+                let file = words.next().context("--from wants a file, for example api.json")?;
+                if options.file.replace(PathBuf::from(file)).is_some() {
+                    bail!("one file at a time");
+                }
+            }
+            word => bail!("there is no option {word}"),
         }
     }
     Ok(options)

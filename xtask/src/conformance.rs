@@ -3,6 +3,7 @@
 //! `docs/conformance.md` describes what is compared and where our model differs from the vendors'; the module `rules` holds all
 //! of these differences.
 
+mod citations;
 mod compare;
 mod cuts;
 mod frames;
@@ -131,12 +132,14 @@ async fn protocol_report(
         for (case, paused) in cases.iter().zip(paused) {
             let expected: Expected = manifest.expected(case)?;
             let (wanted, fired) = rules::wanted(name, &expected);
+            let body = manifest.body(case)?;
             let failure = |found: &Found, delivery| {
-                let difference = compare::first_difference(&wanted, found)?;
+                let difference = compare::first_difference(&wanted, found)
+                    .or_else(|| citations::difference(name, &body, found))?;
                 Some(Failure { case: case.case.clone(), delivery, difference })
             };
             let (mut first, mut contradiction) = (None, None);
-            for cut in cuts::all(&manifest.body(case)?) {
+            for cut in cuts::all(&body) {
                 let delivery = cut.name;
                 let found = play::play(server, api, case, cut).await;
                 contradiction = rules::contradiction(&expected, &found.usage);

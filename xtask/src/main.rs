@@ -49,7 +49,7 @@ cargo xtask COMMAND
                          replays recorded responses through the real providers, whole and split at hostile places
   requests [DIR] [--protocol P]
                          writes the request bodies of a varied run and checks them against the rules of the APIs
-  catalogue FILE [--as-of DAY] [--write]
+  catalogue --from FILE [--as-of DAY] [--write]
                          compares the model catalogue with a file: entries in our format, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          runs agents against third-party servers (not in ci: downloads them)

@@ -4,6 +4,7 @@
 //! `docs/conformance.md` explains the purpose of the files.
 
 mod answers;
+mod files;
 mod laws;
 mod past;
 mod runs;

@@ -58,7 +58,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 pub use amounts::{BudgetLimit, BudgetLimits, Spending};
-pub use ask::{Ask, LEAST_OUTPUT};
+pub use ask::{Ask, LEAST_OUTPUT, UNKNOWN_OUTPUT};
 pub use meter::MeteredProvider;
 pub use money::{Money, MoneyError};
 pub use port::{BudgetPort, ReserveError};

@@ -33,6 +33,7 @@ mod run;
 mod run_end;
 #[cfg(test)]
 mod tests;
+mod unknown_model;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,10 +47,11 @@ pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
 pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot};
 pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
+pub use unknown_model::{UnknownFact, UnknownModel};
 
 use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};
-use crate::message::{ToolArguments, ToolResultMessage, Usage};
+use crate::message::{Citation, ToolArguments, ToolResultMessage, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::MessageSnapshot;
 use crate::tool::ToolResult;
@@ -208,6 +210,9 @@ pub enum AgentEvent {
         /// The cause of the warning.
         warning: JournalWarning,
     },
+    /// The run calls a model of which facts are unknown. Emitted before the first call of each such model, at most once for
+    /// each process that drives the run.
+    ModelUnknown(Box<UnknownModel>),
     /// The history is too long, and a compaction starts.
     CompactionStarted {
         /// The id of the loop.
@@ -312,6 +317,12 @@ pub enum StreamDelta {
         /// The text that arrived.
         text: String,
     },
+    /// A source of the text. It may arrive after later pieces of the text and after the end of its block.
+    #[serde(rename = "citation")]
+    Citation {
+        /// The source and the cited part.
+        citation: Box<Citation>,
+    },
 }
 
 impl AgentEvent {
@@ -335,6 +346,7 @@ impl AgentEvent {
             Self::RouteChanged(e) => &e.loop_id,
             Self::Budget(e) => &e.loop_id,
             Self::CacheBroken(e) => &e.loop_id,
+            Self::ModelUnknown(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::ParallelLoopStart(e) => &e.group_id,
@@ -366,6 +378,7 @@ impl AgentEvent {
                 | Self::ToolExecutionUpdate { .. }
                 | Self::ProgressMessage { .. }
                 | Self::JournalWarning { .. }
+                | Self::ModelUnknown(_)
         )
     }
 

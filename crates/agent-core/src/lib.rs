@@ -123,15 +123,17 @@ pub use identity::{
 pub use limits::{ExecutionLimits, ExecutionTracker, LimitReason};
 #[doc(inline)]
 pub use message::{
-    AgentMessage, AssistantMessage, Content, Cost, CostConfig, CostTier, DeferredCall, DeferredState,
-    ExtensionMessage, ImageContent, LlmMessage, MAX_ARGUMENTS_SHOWN, Message, OpaqueContent, StopReason,
-    TextContent, ThinkingContent, ToolArguments, ToolCall, ToolResultMessage, Usage, UserMessage,
+    AgentMessage, AssistantMessage, Citation, CitationSource, CitedPlace, CitedRange, Citing, Content, Cost,
+    CostConfig, CostTier, DeferredCall, DeferredState, DocumentContent, ExtensionMessage, FileSource,
+    ImageContent, LlmMessage, MAX_ARGUMENTS_SHOWN, MediaContent, Message, OpaqueContent, RangeUnit,
+    SearchResultContent, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall,
+    ToolResultMessage, Usage, UserMessage,
 };
 #[doc(inline)]
 pub use model::{
-    AnthropicAuth, ApiProtocol, CacheConfig, CacheStrategy, ChatDialect, ModelConfig, ModelFact,
-    ReasoningField, Redactor, ResponseFormat, Secret, TextEnd, ThinkingBudgets, ThinkingForm, ThinkingFormat,
-    ThinkingLevel, ToolChoice,
+    AnthropicAuth, ApiProtocol, CacheBreakpoints, CacheConfig, CacheDiagnostics, CacheStrategy, CacheTtl,
+    ChatDialect, ModelConfig, ModelFact, ReasoningField, Redactor, ResponseFormat, Secret, TextEnd,
+    ThinkingBudgets, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
 };
 #[doc(inline)]
 pub use parallel::{
@@ -142,8 +144,8 @@ pub use parallel::{
 pub use prefix::{CacheBreak, CacheBreakCause, CacheFigures};
 #[doc(inline)]
 pub use provider::{
-    Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, ModelRequest, OnRequest,
-    OnResponse, OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook,
+    CacheMiss, Completion, ErrorContext, ErrorKind, ErrorRecord, EventSink, MessageSnapshot, ModelRequest,
+    OnRequest, OnResponse, OwnedStreamEvent, ProviderError, Received, ReceivedPart, ReplyLog, RequestHook,
     RequestOptions, SentRequest, StreamEvent, StreamProvider, WireHooks, complete, stream_to,
 };
 #[doc(inline)]

@@ -14,8 +14,10 @@
 
 mod agent_message;
 mod arguments;
+mod citation;
 pub(crate) mod content;
 mod deferred;
+mod document;
 pub mod overflow;
 mod tokens;
 mod usage;
@@ -27,8 +29,10 @@ use serde::{Deserialize, Serialize};
 
 pub use agent_message::{AgentMessage, ExtensionMessage, LlmMessage};
 pub use arguments::{MAX_ARGUMENTS_SHOWN, ToolArguments};
+pub use citation::{Citation, CitationSource, CitedPlace, CitedRange, RangeUnit};
 pub use content::{Content, ImageContent, OpaqueContent, TextContent, ThinkingContent, ToolCall};
 pub use deferred::{DeferredCall, DeferredState};
+pub use document::{Citing, DocumentContent, FileSource, MediaContent, SearchResultContent};
 pub use tokens::{HeuristicTokenCounter, TokenCounter, content_tokens, estimate_tokens, message_tokens};
 pub use usage::{Cost, Usage};
 
@@ -176,6 +180,14 @@ impl AssistantMessage {
     #[must_use]
     pub fn text(&self) -> String {
         content::joined_text(&self.content, "")
+    }
+
+    /// Returns the citations of the reply's texts, in order.
+    pub fn citations(&self) -> impl Iterator<Item = &Citation> {
+        self.content.iter().flat_map(|content| match content {
+            Content::Text(text) => text.citations.as_slice(),
+            _ => &[],
+        })
     }
 
     /// Returns the tool calls of the reply, in order.

@@ -1,7 +1,7 @@
 //! Model configuration: protocol, address, key, limits, capabilities and prices.
 //!
-//! A [`ModelConfig`] is data that the caller owns. It contains the key, so it has no serialized form, and its `Debug`
-//! output shows neither the key nor header values.
+//! A [`ModelConfig`] is data that the caller owns. Its serialized form has the names of environment variables instead of
+//! keys and header values, and its `Debug` output shows neither.
 //!
 //! ```
 //! use agent_core::{ApiProtocol, ModelConfig};
@@ -13,11 +13,14 @@
 
 mod cache;
 mod config;
+mod credentials;
 mod dialect;
 mod prices;
 mod protocol;
+mod providers;
 mod redaction;
 mod secret;
+mod stored;
 mod thinking;
 
 #[cfg(test)]
@@ -25,14 +28,18 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use cache::{CacheConfig, CacheStrategy};
+pub use cache::{CacheBreakpoints, CacheConfig, CacheDiagnostics, CacheStrategy, CacheTtl};
 pub use config::{AnthropicAuth, ModelConfig, ModelFact};
+pub use credentials::MissingSecret;
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};
 pub use prices::{CostConfig, CostTier};
 pub use protocol::{ApiProtocol, InvalidProtocolName, MAX_PROTOCOL_NAME, ProtocolName};
+pub use providers::{InvalidModelName, key_variable};
 pub use redaction::{MAX_ENCODINGS, Redactor, TextEnd};
 pub use secret::Secret;
-pub use thinking::{ThinkingBudgets, ThinkingForm, ThinkingLevel};
+pub use thinking::{
+    ReasoningContext, ReasoningMode, ReasoningOptions, ThinkingBudgets, ThinkingForm, ThinkingLevel,
+};
 
 /// Controls whether the model must, may or must not call tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -39,8 +39,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{LoopId, StepKey};
+use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::Usage;
+use crate::provider::CacheMiss;
 
 pub(crate) use memory::{Found, Prefixes};
 
@@ -54,7 +55,7 @@ pub struct CacheBreak {
     pub step: StepKey,
     /// The path in the body at which the request differs from the last one: `system[0].text`, `tools[2].description`,
     /// `messages[4].content[0].input`. If the provider does not expose bodies, the part: `system`, `tools[2]`,
-    /// `messages[4]`.
+    /// `messages[4]`. `model` for another model, `cache` for an expired entry, and empty if it is unknown.
     pub field: String,
     /// The offset of the first different byte in the body without cache markers; `None` if no body is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,6 +73,43 @@ pub struct CacheBreak {
     /// The provider's cache figures, if it reports what it read from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported: Option<CacheFigures>,
+    /// The vendor's own reason, if it was requested with
+    /// [`CacheConfig::with_diagnostics`](crate::CacheConfig::with_diagnostics).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vendor: Option<CacheMiss>,
+}
+
+/// The model call whose request is compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'c> {
+    pub(crate) loop_id: &'c LoopId,
+    pub(crate) step: &'c StepKey,
+    pub(crate) now: Timestamp,
+}
+
+impl CacheBreak {
+    /// Creates a break without a position.
+    pub(crate) fn new(call: Call<'_>, field: &str, cause: CacheBreakCause, rebilled_tokens: u64) -> Self {
+        Self {
+            loop_id: call.loop_id.clone(),
+            step: call.step.clone(),
+            field: field.to_owned(),
+            byte: None,
+            message: None,
+            intended: cause == CacheBreakCause::Compaction,
+            cause,
+            rebilled_tokens,
+            reported: None,
+            vendor: None,
+        }
+    }
+
+    /// Creates the break that only the vendor noticed, for example because a request hook changed the body; `None` if it
+    /// names no missed tokens.
+    pub(crate) fn by_vendor(call: Call<'_>, miss: CacheMiss) -> Option<Self> {
+        let tokens = miss.missed_tokens.filter(|tokens| *tokens > 0)?;
+        Some(Self { vendor: Some(miss), ..Self::new(call, "", CacheBreakCause::Unknown, tokens) })
+    }
 }
 
 /// The cache figures that a provider reports after a break.
@@ -144,6 +182,14 @@ pub enum CacheBreakCause {
         /// The model of this request.
         to: String,
     },
-    /// The bytes differ for an unknown reason.
+    /// The requests extend each other, but more time passed between them than the vendor keeps its cache, and less was
+    /// read from it than the last request had stored.
+    Expired {
+        /// The lifetime of the cached prefix, in seconds.
+        lifetime_seconds: u64,
+        /// The time between the two requests, in seconds.
+        idle_seconds: u64,
+    },
+    /// The bytes differ for an unknown reason, or only the vendor noticed the break.
     Unknown,
 }

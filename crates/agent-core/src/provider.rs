@@ -28,12 +28,13 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
 pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
-pub use event::{Completion, EventSink, StreamEvent};
+pub use event::{CacheMiss, Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use options::{RequestHook, RequestOptions};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
@@ -94,6 +95,14 @@ pub trait StreamProvider: Send + Sync {
         let _ = request;
         None
     }
+
+    /// Returns how long the vendor keeps what this request caches, without another use; `None` (the default) if that is
+    /// unknown. A later request is reported as a cache break with the cause
+    /// [`Expired`](crate::CacheBreakCause::Expired) if more time has passed and less was read from the cache.
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        let _ = request;
+        None
+    }
 }
 
 #[async_trait]
@@ -125,6 +134,10 @@ impl<P: StreamProvider + ?Sized> StreamProvider for Arc<P> {
 
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         (**self).body(request)
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        (**self).cache_lifetime(request)
     }
 }
 

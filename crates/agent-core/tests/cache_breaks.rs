@@ -12,12 +12,16 @@ mod runs;
 
 use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
-use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
-use agent_core::{
-    AgentEvent, AgentMessage, AgentTool, BasicAgent, CacheBreak, CacheBreakCause, ContextConfig, Entry,
-    ErrorKind, Hooks, ModelConfig, RetryConfig, Route, ThinkingLevel, Usage,
+use agent_core::testing::{
+    ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool, assert_well_formed, transcript,
 };
-use std::sync::Arc;
+use agent_core::{
+    AgentEvent, AgentMessage, AgentTool, BasicAgent, CacheBreak, CacheBreakCause, CacheMiss,
+    CancellationToken, Completion, ContextConfig, Entry, ErrorKind, EventSink, Hooks, ModelConfig,
+    ModelRequest, ProviderError, RetryConfig, Route, StreamProvider, ThinkingLevel, Usage,
+};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use runs::run;
 
@@ -229,4 +233,99 @@ async fn a_new_conversation_breaks_nothing_and_the_watch_can_be_off() {
     let mut agent = agent.without_cache_watch();
     agent.set_system_prompt("And another.");
     assert!(breaks(&run(&agent, "On.").await).is_empty());
+}
+
+/// A vendor that keeps its cache for five minutes and says why it missed.
+struct Caching {
+    inner: ScriptedProvider,
+    misses: Mutex<Vec<Option<CacheMiss>>>,
+}
+
+#[async_trait::async_trait]
+impl StreamProvider for Caching {
+    fn provider_id(&self) -> &str {
+        "caching"
+    }
+
+    async fn stream(
+        &self,
+        request: &ModelRequest,
+        sink: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        let completion = self.inner.stream(request, sink, cancel).await?;
+        let miss = self.misses.lock().unwrap().pop().flatten();
+        Ok(completion.with_cache_miss(miss))
+    }
+
+    fn cache_lifetime(&self, _request: &ModelRequest) -> Option<Duration> {
+        Some(Duration::from_secs(300))
+    }
+}
+
+/// The breaks of the prompts after the first. Before each, the clock advances; then come its cache reads and writes.
+async fn after_pauses(turns: &[(u64, u64, u64)], misses: Vec<Option<CacheMiss>>) -> Vec<Vec<CacheBreak>> {
+    let first = ScriptedReply::text(LONG).using(Usage::new(10, 5, 0, 900));
+    let later = turns
+        .iter()
+        .map(|(_, read, write)| ScriptedReply::text(LONG).using(Usage::new(10, 5, *read, *write)));
+    let mut misses: Vec<_> = std::iter::once(None).chain(misses).collect();
+    misses.reverse();
+    let inner = ScriptedProvider::new(std::iter::once(first).chain(later));
+    let clock = ManualEnvironment::at(1_000);
+    let agent = BasicAgent::new(ModelConfig::default())
+        .with_provider(Caching { inner, misses: Mutex::new(misses) })
+        .with_environment(Arc::new(clock.clone()))
+        .with_system_prompt("Be brief.");
+    assert!(breaks(&run(&agent, LONG).await).is_empty());
+    let mut found = Vec::new();
+    for (seconds, _, _) in turns {
+        clock.advance(Duration::from_secs(*seconds));
+        found.push(breaks(&run(&agent, "On.").await));
+    }
+    found
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_longer_than_the_lifetime_is_a_cause_if_the_cache_was_gone() {
+    // Within the lifetime; beyond it, but still there; beyond it and gone; and afterwards within it again.
+    let found =
+        after_pauses(&[(299, 900, 30), (301, 930, 30), (3_600, 0, 990), (300, 0, 1_020)], vec![]).await;
+    assert!(found[0].is_empty() && found[1].is_empty() && found[3].is_empty(), "{found:?}");
+    let [expired] = &*found[2] else { panic!("{found:?}") };
+    assert_eq!(expired.cause, CacheBreakCause::Expired { lifetime_seconds: 300, idle_seconds: 3_600 });
+    assert_eq!((expired.field.as_str(), expired.intended, expired.rebilled_tokens), ("cache", false, 960));
+    assert_eq!(expired.reported.unwrap().read, 0);
+    let json = serde_json::to_value(expired).unwrap();
+    assert_eq!(
+        json["cause"],
+        serde_json::json!({"cause": "expired", "lifetime_seconds": 300, "idle_seconds": 3600})
+    );
+    assert_eq!(serde_json::from_value::<CacheBreak>(json).unwrap(), *expired);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_part_that_expired_is_counted_alone() {
+    let found = after_pauses(&[(400, 600, 300)], vec![]).await;
+    assert_eq!(found[0][0].rebilled_tokens, 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reason_of_the_vendor_stands_beside_ours() {
+    let miss = |reason: &str, tokens| Some(CacheMiss::new(reason, tokens));
+    let turns = [(301, 0, 900), (10, 0, 900), (10, 900, 0), (10, 900, 0)];
+    let misses =
+        vec![miss("unavailable", None), miss("messages_changed", Some(850)), miss("unavailable", None), None];
+    let found = after_pauses(&turns, misses).await;
+    let [expired] = &*found[0] else { panic!("{found:?}") };
+    assert!(matches!(expired.cause, CacheBreakCause::Expired { .. }));
+    assert_eq!(expired.vendor, miss("unavailable", None));
+    // Only the vendor noticed this one.
+    let [theirs] = &*found[1] else { panic!("{found:?}") };
+    assert_eq!(
+        (&theirs.cause, theirs.field.as_str(), theirs.rebilled_tokens),
+        (&CacheBreakCause::Unknown, "", 850)
+    );
+    assert_eq!(theirs.vendor, miss("messages_changed", Some(850)));
+    assert!(found[2].is_empty() && found[3].is_empty(), "{found:?}");
 }

@@ -59,8 +59,8 @@ async fn a_long_run_never_exceeds_the_window_of_its_model() {
             ModelConfig::default().with_limits(16_384, 4_096),
             ModelConfig::default().with_limits(8_192, 8_192),
         ] {
-            let window = u64::from(model.context_window);
-            let room = window - u64::from(model.max_tokens).min(window / 2);
+            let window = u64::from(model.context_window.unwrap());
+            let room = window - u64::from(model.max_tokens.unwrap()).min(window / 2);
             let provider = looking(reports);
             let events = agent(&provider, model).prompt("Look.").unwrap().collect().await;
             let requests = provider.requests();

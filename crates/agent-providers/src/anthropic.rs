@@ -13,17 +13,28 @@
 //! assert!(provider.check(&ModelConfig::anthropic("claude-sonnet-4-6", "Sonnet", "")).is_err());
 //! ```
 
+mod citation;
 mod config;
 mod decode;
 mod encode;
 mod error;
 mod extras;
+mod version;
 mod wire;
+
+use std::time::Duration;
 
 use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
+
+#[cfg(feature = "vertex")]
+pub(crate) use decode::Decoder;
+#[cfg(feature = "vertex")]
+pub(crate) use encode::{Named, body};
+#[cfg(feature = "vertex")]
+pub(crate) use error::rejected;
 
 /// The Messages protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,7 +44,7 @@ impl Protocol for Anthropic {
     fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(&request.model)?;
         let headers = config::headers(request)?;
-        let body = encode::body(request)?;
+        let body = encode::body(request, encode::Named::InBody)?;
         Ok(HttpRequest { url, headers, body })
     }
 
@@ -45,9 +56,19 @@ impl Protocol for Anthropic {
         Box::new(decode::Decoder::new(request))
     }
 
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        cache_lifetime(request)
+    }
+
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         error::rejected(request, rejection)
     }
+}
+
+/// Returns how long the vendor keeps what a request caches.
+pub(crate) fn cache_lifetime(request: &ModelRequest) -> Option<Duration> {
+    let config = &request.options.cache_config;
+    encode::lifetimes(request).shortest(config).filter(|_| request.model.prompt_cache)
 }
 
 http_provider!(

@@ -16,6 +16,8 @@
 mod config;
 mod error;
 
+use std::time::Duration;
+
 use agent_core::{ModelRequest, ProviderError};
 
 use crate::http_provider::http_provider;
@@ -40,6 +42,10 @@ impl Protocol for Azure {
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         OpenAiResponses.decoder(request)
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        OpenAiResponses.cache_lifetime(request)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

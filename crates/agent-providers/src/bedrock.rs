@@ -22,6 +22,7 @@
 
 #[cfg(feature = "bedrock-config")]
 mod chain;
+mod citation;
 mod config;
 mod decode;
 mod encode;
@@ -32,6 +33,7 @@ mod source;
 mod wire;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::{
     CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, StreamProvider,
@@ -81,6 +83,10 @@ impl Protocol for Bedrock {
             Ok(auth) => sign::dispatch(sign::Signer { auth, region }, request, client, (ready, tap)),
             Err(error) => Box::pin(std::future::ready(Err(Undelivered::Refused(error)))),
         }
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        encode::lifetimes(request)?.shortest(&request.options.cache_config)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
@@ -194,5 +200,9 @@ impl StreamProvider for BedrockProvider {
 
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.protocol.encode(request).ok().map(|ready| ready.body)
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        self.protocol.cache_lifetime(request)
     }
 }

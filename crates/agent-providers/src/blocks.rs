@@ -1,13 +1,14 @@
 //! Assigns text and thinking to blocks for vendors that do not number them. Each change of kind begins a block.
 
-use agent_core::{EventSink, StreamEvent};
+use agent_core::{Citation, EventSink, StreamEvent};
 
 /// The open block and the index of the next one.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
     open: Option<Open>,
     pub(crate) next: u32,
-    spoke: bool,
+    /// The last block of text.
+    last_text: Option<u32>,
     thought: bool,
 }
 
@@ -28,7 +29,7 @@ impl Blocks {
             _ => {
                 let index = self.start(sink);
                 self.open = Some(Open::Text(index));
-                self.spoke = true;
+                self.last_text = Some(index);
                 sink(StreamEvent::TextStart { index });
                 index
             }
@@ -39,7 +40,15 @@ impl Blocks {
     /// Returns whether text has been emitted.
     #[cfg_attr(not(feature = "openai-chat"), allow(dead_code, reason = "only some protocols repeat texts"))]
     pub(crate) fn spoke(&self) -> bool {
-        self.spoke
+        self.last_text.is_some()
+    }
+
+    /// Emits a source of the last text. Without a text there is nothing that it could be the source of.
+    #[cfg_attr(not(feature = "openai-chat"), allow(dead_code, reason = "only some protocols have sources"))]
+    pub(crate) fn cite(&self, citation: &Citation, sink: &mut EventSink<'_>) {
+        if let Some(index) = self.last_text {
+            sink(StreamEvent::Citation { index, citation });
+        }
     }
 
     /// Returns whether thinking has been emitted.

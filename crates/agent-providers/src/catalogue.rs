@@ -1,7 +1,7 @@
 //! Facts about common models: context window, limits, capabilities and prices, each with its date and source.
 //!
-//! The catalogue supplies defaults and restricts nothing: a model without an entry works with the limits of its
-//! configuration. Facts become outdated, so every entry has the date on which it was read, and [`Catalogue::with`]
+//! The catalogue supplies defaults and restricts nothing: a model without an entry works, and what its configuration does
+//! not state about it is unknown. Facts become outdated, so every entry has the date on which it was read, and [`Catalogue::with`]
 //! overrides entries with your own.
 //!
 //! For local models the context window is the one that servers commonly configure, because the model's maximum would fill
@@ -11,14 +11,14 @@
 //! use agent_core::ModelConfig;
 //! use agent_providers::catalogue::{self, Catalogue};
 //! let model = catalogue::configure(ModelConfig::anthropic("claude-sonnet-4-6", "Sonnet", "key"));
-//! assert_eq!(model.context_window, 1_000_000);
+//! assert_eq!(model.context_window, Some(1_000_000));
 //!
 //! let mine = Catalogue::from_json(r#"[{
 //!     "provider": "anthropic", "id": "claude-sonnet-4-6", "name": "Ours", "api": "anthropic_messages",
 //!     "contextWindow": 200000, "maxTokens": 64000, "asOf": "2026-11-21", "source": "our contract"
 //! }]"#)?;
 //! let both = Catalogue::builtin().with(mine);
-//! assert_eq!(both.find("anthropic", "claude-sonnet-4-6").map(|f| f.context_window), Some(200_000));
+//! assert_eq!(both.find("anthropic", "claude-sonnet-4-6").and_then(|f| f.context_window), Some(200_000));
 //! # Ok::<(), agent_providers::catalogue::CatalogueError>(())
 //! ```
 
@@ -31,7 +31,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use agent_core::ModelConfig;
+use agent_core::model::InvalidModelName;
+use agent_core::{ApiProtocol, ModelConfig};
 
 pub use facts::{ModelFacts, ThinkingOff};
 
@@ -75,6 +76,12 @@ impl Catalogue {
         Ok(Self::of(serde_json::from_str(text)?))
     }
 
+    /// Creates a catalogue of these entries, for example of those that `models::list` returned.
+    #[must_use]
+    pub fn from_models(models: Vec<ModelFacts>) -> Self {
+        Self::of(models)
+    }
+
     fn of(models: Vec<ModelFacts>) -> Self {
         let mut of_provider = BTreeMap::<String, Vec<usize>>::new();
         for (at, model) in models.iter().enumerate() {
@@ -98,9 +105,14 @@ impl Catalogue {
     }
 
     /// Returns the entry of a model. If no entry has this id, the id is matched without its date, `-latest` or tag, and the
-    /// longest matching entry is returned.
+    /// longest matching entry is returned. A Claude model on Vertex AI without an entry has that of Anthropic's own API.
     #[must_use]
     pub fn find(&self, provider: &str, id: &str) -> Option<&ModelFacts> {
+        let vendor = (provider == ApiProtocol::AnthropicVertex.provider_id()).then_some("anthropic");
+        self.find_own(provider, id).or_else(|| self.find_own(vendor?, id))
+    }
+
+    fn find_own(&self, provider: &str, id: &str) -> Option<&ModelFacts> {
         let places = self.of_provider.get(provider)?;
         let of_provider = || places.iter().filter_map(|at| self.models.get(*at));
         let named = |id: &str| of_provider().rfind(|m| m.id == id);
@@ -137,6 +149,23 @@ pub fn models() -> &'static [ModelFacts] {
 #[must_use]
 pub fn complete(model: &ModelConfig) -> Option<ModelConfig> {
     complete::completed(find(&model.provider, &model.id)?, model)
+}
+
+/// Returns the model that a string such as `openai/gpt-6.2-sol` names, with the protocol and the facts of its built-in entry.
+/// A model without an entry has the provider's usual protocol; see [`ModelConfig::from_str`](std::str::FromStr).
+///
+/// # Errors
+/// Returns [`InvalidModelName`] if the text does not name a known provider and a model.
+pub fn named(text: &str) -> Result<ModelConfig, InvalidModelName> {
+    let mut model: ModelConfig = text.parse()?;
+    if let Some(facts) = find(&model.provider, &model.id) {
+        // The provider `openai_responses` names the protocol itself.
+        if !text.trim_start().starts_with("openai_responses/") {
+            model.api = facts.api;
+        }
+        model = facts.apply(model);
+    }
+    Ok(model)
 }
 
 /// Returns a model with the settings of its built-in entry; see [`Catalogue::configure`].

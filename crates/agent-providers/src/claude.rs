@@ -1,11 +1,12 @@
 //! The parts that the protocols for Claude share: Anthropic's own and Bedrock's.
 //!
-//! `thinking` sets the thinking level, `format` the format of a reply, `schema` converts its JSON Schema, and `choice`
+//! `limit` has the output limit of a model, `thinking` sets the thinking level, `format` the format of a reply, `schema` converts its JSON Schema, and `choice`
 //! selects the tools that may be called. `writer` selects what is sent of a conversation, and `turns` arranges the
 //! blocks. Each protocol writes its own blocks.
 
 pub(crate) mod choice;
 pub(crate) mod format;
+pub(crate) mod limit;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;

@@ -14,6 +14,7 @@
 //! assert!(provider.check(&ModelConfig::google("gemini-2.5-flash", "Flash", "")).is_err());
 //! ```
 
+mod citation;
 mod config;
 mod decode;
 mod encode;
@@ -31,6 +32,8 @@ pub(crate) use config::{API_KEY, METHOD, segment, streamed};
 pub(crate) use decode::Decoder;
 pub(crate) use encode::body;
 pub(crate) use error::rejected;
+#[cfg(feature = "vertex")]
+pub(crate) use error::{advised, in_stream, is_of_google};
 
 /// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]

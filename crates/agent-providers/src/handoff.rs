@@ -9,18 +9,23 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AssistantMessage, Content, Encoded, History, ImageContent, ModelRequest, OpaqueContent, TextContent,
-    ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
+    AssistantMessage, Content, Encoded, FileSource, History, ImageContent, ModelRequest, OpaqueContent,
+    TextContent, ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
 };
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(crate) use tests::files;
 
 /// The text that replaces an image for models without image input.
 pub(crate) const IMAGE_NOT_SHOWN: &str = "[image left out: this model reads text only]";
 
 /// The text of a result that contains only images.
 pub(crate) const IMAGE_ATTACHED: &str = "[see the attached image]";
+
+/// The text before files from tool results, where a result cannot contain them.
+pub(crate) const FILES_FROM_TOOLS: &str = "The files that the tools above returned:";
 
 /// The text of an empty result.
 pub(crate) const NO_OUTPUT: &str = "[no output]";
@@ -116,6 +121,12 @@ impl<'r> Handoff<'r> {
         });
     }
 
+    /// Returns the vendor's id of the last reply, if the target wrote it.
+    pub(crate) fn last_response_id(&self) -> Option<&'r str> {
+        let reply = self.request.history.last_reply().filter(|reply| self.same_model(reply))?;
+        reply.response_id.as_deref()
+    }
+
     /// Returns whether the target wrote this reply, that is, provider, protocol and model are equal.
     pub(crate) fn same_model(&self, reply: &AssistantMessage) -> bool {
         reply.is_by(&self.request.model)
@@ -183,7 +194,11 @@ impl<'r> Handoff<'r> {
     /// Returns the text for a tool result without text: a reference to its images, or a note that there is no output. Returns
     /// `None` if the result has text or its images are replaced by text.
     pub(crate) fn result_note(&self, content: &[Content]) -> Option<&'static str> {
-        if content.iter().any(|c| matches!(c, Content::Text(t) if text(t).is_some())) {
+        let speaks = |content: &Content| match content {
+            Content::Text(block) => text(block).is_some(),
+            other => file_text(other).is_some(),
+        };
+        if content.iter().any(speaks) {
             return None;
         }
         let pictures = content.iter().any(|c| matches!(c, Content::Image(_)));
@@ -195,15 +210,41 @@ impl<'r> Handoff<'r> {
     }
 }
 
+/// Returns the text in the place of a file that an API does not take. A text and a search result lose nothing; of other files
+/// the model learns only that they are missing. Returns `None` for a block of another kind.
+pub(crate) fn file_text(content: &Content) -> Option<Cow<'_, str>> {
+    match content {
+        Content::Document(document) => Some(match (&document.source, &document.title) {
+            (FileSource::Text { text }, None) => Cow::Borrowed(text),
+            (FileSource::Text { text }, Some(title)) => Cow::Owned(format!("{title}\n\n{text}")),
+            (_, Some(title)) => {
+                Cow::Owned(format!("[document left out: {title}; this API does not take it]"))
+            }
+            (_, None) => Cow::Borrowed("[document left out: this API does not take it]"),
+        }),
+        Content::SearchResult(result) => {
+            Some(format!("{} ({})\n\n{}", result.title, result.source, result.parts.join("\n\n")).into())
+        }
+        Content::Audio(_) => Some("[sound left out: this API does not take it]".into()),
+        Content::Video(_) => Some("[film left out: this API does not take it]".into()),
+        _ => None,
+    }
+}
+
 /// Returns the text of a block, or `None` if it is blank, which no provider accepts.
 pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
 }
 
+/// Returns base64 data as a URL.
+pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
+    format!("data:{mime_type};base64,{data}")
+}
+
 /// Returns an image as a URL for OpenAI's protocols: its own URL or a `data:` URL with its bytes.
 pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
     match image {
-        ImageContent::Base64 { data, mime_type } => Cow::Owned(format!("data:{mime_type};base64,{data}")),
+        ImageContent::Base64 { data, mime_type } => Cow::Owned(data_url(mime_type, data)),
         ImageContent::Url { url } => Cow::Borrowed(url),
         _ => Cow::Borrowed(""),
     }

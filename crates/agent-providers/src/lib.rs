@@ -31,7 +31,7 @@
 //! | `bedrock-config` | reads Bedrock's credentials and region from the standard AWS sources: environment, profiles, roles |
 //! | `remote` | `RemoteProvider`: models behind your own server, which holds the API keys |
 //! | `google` | `GoogleProvider`: Google's Gemini API |
-//! | `vertex` | `VertexProvider`: Gemini on Vertex AI, with Google Cloud authentication |
+//! | `vertex` | `VertexProvider` and `AnthropicVertexProvider`: Gemini and Claude on Vertex AI, with Google Cloud authentication; enables `anthropic` and `google` |
 //! | `tls-rustls` | `https://` through rustls with aws-lc and the root certificates of the operating system |
 //! | `tls-native` | `https://` through the TLS library of the operating system |
 //! | `http-protocols` | code that all protocols share; each protocol enables it |
@@ -50,6 +50,8 @@
 )]
 
 mod agent;
+#[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
+mod annotation;
 #[cfg(any(
     feature = "anthropic",
     feature = "bedrock",
@@ -68,6 +70,13 @@ pub mod bedrock;
 mod blocks;
 #[cfg(feature = "http-protocols")]
 mod body_buffer;
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
+mod cache;
 #[cfg(feature = "http-protocols")]
 mod call_ids;
 pub mod catalogue;
@@ -96,8 +105,15 @@ mod http_provider;
 mod json;
 #[cfg(feature = "http-protocols")]
 mod lines;
-#[cfg(any(feature = "anthropic", feature = "bedrock", feature = "openai-chat"))]
+#[cfg(any(
+    feature = "anthropic",
+    feature = "bedrock",
+    feature = "openai-chat",
+    feature = "openai-responses"
+))]
 mod marks;
+#[cfg(feature = "http-protocols")]
+pub mod models;
 #[cfg(feature = "ollama")]
 pub mod ollama;
 #[cfg(feature = "openai-chat")]
@@ -191,4 +207,4 @@ pub use remote::RemoteProvider;
 pub use transport::{Transport, TransportConfig};
 #[cfg(feature = "vertex")]
 #[doc(inline)]
-pub use vertex::VertexProvider;
+pub use vertex::{AnthropicVertexProvider, VertexProvider};

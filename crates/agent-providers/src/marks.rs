@@ -1,6 +1,6 @@
 //! The positions of cache markers in encoded messages.
 
-#[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses"))]
 use agent_core::Encoded;
 
 /// The marker positions of the last message and of the nearest message before it that has one.
@@ -12,7 +12,7 @@ pub(crate) struct Marks {
 
 impl Marks {
     /// Adds the messages of an encoded form that begins at offset `base`.
-    #[cfg(any(feature = "anthropic", feature = "openai-chat"))]
+    #[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses"))]
     pub(crate) fn extend(&mut self, form: &Encoded, base: usize) {
         for mark in form.marks() {
             self.push((*mark != Encoded::NO_MARK).then(|| base + *mark as usize));

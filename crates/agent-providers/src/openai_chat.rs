@@ -54,6 +54,10 @@ impl Protocol for OpenAiChat {
         Box::new(decode::Decoder::new(request))
     }
 
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<std::time::Duration> {
+        encode::cache_lifetime(request)
+    }
+
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
         crate::rejection::read(request, rejection)
     }

@@ -24,8 +24,11 @@ mod error;
 mod marks;
 mod wire;
 
+use std::time::Duration;
+
 use agent_core::{ModelRequest, ProviderError};
 
+use crate::cache::OpenAiCache;
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
@@ -50,6 +53,10 @@ impl Protocol for OpenAiResponses {
 
     fn decoder(&self, request: &ModelRequest) -> Box<dyn Decode> {
         Box::new(Decoder::new(request))
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        encode::cache(request).map(OpenAiCache::lifetime)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

@@ -5,6 +5,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::body_buffer;
 use crate::tap::Tap;
@@ -176,6 +177,11 @@ pub(crate) trait Protocol: Send + Sync {
             tap.sent(&sent);
         }
         Box::pin(client.execute(sent).map_err(Undelivered::Sending))
+    }
+
+    /// Returns how long the vendor keeps what this request caches, if that is known.
+    fn cache_lifetime(&self, _request: &ModelRequest) -> Option<Duration> {
+        None
     }
 
     /// Parses an error response.

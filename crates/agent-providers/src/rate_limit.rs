@@ -216,6 +216,10 @@ impl StreamProvider for RateLimited {
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.provider.body(request)
     }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        self.provider.cache_lifetime(request)
+    }
 }
 
 /// Estimates the tokens of the prompt.

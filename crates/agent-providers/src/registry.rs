@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelConfig,
@@ -82,6 +83,11 @@ impl ProviderRegistry {
         registry.register(
             ApiProtocol::GoogleVertex,
             Arc::new(crate::VertexProvider::with_transport(transport.clone())),
+        );
+        #[cfg(feature = "vertex")]
+        registry.register(
+            ApiProtocol::AnthropicVertex,
+            Arc::new(crate::AnthropicVertexProvider::with_transport(transport.clone())),
         );
         registry
     }
@@ -184,5 +190,9 @@ impl StreamProvider for ProviderRegistry {
 
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.provider(&request.model).ok()?.body(request)
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        self.provider(&request.model).ok()?.cache_lifetime(request)
     }
 }

@@ -302,7 +302,7 @@ pub(crate) fn advice(kind: ErrorKind, model: &ModelConfig) -> Option<String> {
 }
 
 fn key_advice(model: &ModelConfig) -> String {
-    match crate::request::key_variable(&model.provider) {
+    match agent_core::model::key_variable(&model.provider) {
         Some(variable) => {
             format!("check the API key for {}; it is usually kept in {variable}", model.provider)
         }

@@ -70,7 +70,7 @@ pub(crate) fn endpoint(
 }
 
 /// Returns the host of the model's base address, or `None` if the model has none or it does not begin with `https://`.
-#[cfg(any(feature = "anthropic", feature = "openai-responses"))]
+#[cfg(any(feature = "anthropic", feature = "openai-chat", feature = "openai-responses"))]
 pub(crate) fn https_host(model: &ModelConfig) -> Option<&str> {
     let rest = model.base_url.as_deref()?.trim().strip_prefix("https://")?;
     rest.split(['/', ':', '?']).next()
@@ -151,6 +151,12 @@ pub(crate) fn credential(
     Ok(value)
 }
 
+/// Returns the output limit of a request: that of the call, otherwise that of the model. `None` if both are unknown or 0; the
+/// request then has no limit.
+pub(crate) fn output_limit(request: &ModelRequest) -> Option<u32> {
+    request.options.max_tokens.or(request.model.max_tokens).filter(|limit| *limit > 0)
+}
+
 /// Returns an error for a request that was not sent.
 pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice: &str) -> ProviderError {
     let context = ErrorContext::new(message).with_target(&*model.provider, &*model.id).with_advice(advice);
@@ -159,7 +165,7 @@ pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice
 
 /// Returns the error of a call without the key that the provider needs.
 pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
-    let advice = match key_variable(&model.provider) {
+    let advice = match agent_core::model::key_variable(&model.provider) {
         Some(variable) => format!("set the model's api_key; it is usually kept in {variable}"),
         None => String::from("set the model's api_key"),
     };
@@ -216,45 +222,17 @@ pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> R
     Ok(())
 }
 
-/// Returns the name that the OpenAI protocols have for a thinking level. `minimal` and `xhigh` are sent only to models that
-/// list these levels.
+/// Returns the name that the OpenAI protocols have for a thinking level. `minimal`, `xhigh` and `max` are sent only to models
+/// that list these levels.
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 pub(crate) fn effort(model: &ModelConfig, level: ThinkingLevel) -> &'static str {
     let has = |level: ThinkingLevel| model.thinking_levels.contains(&level);
     match level {
         ThinkingLevel::Minimal if has(ThinkingLevel::Minimal) => "minimal",
         ThinkingLevel::Medium => "medium",
-        ThinkingLevel::XHigh if has(ThinkingLevel::XHigh) => "xhigh",
-        ThinkingLevel::High | ThinkingLevel::XHigh => "high",
+        ThinkingLevel::Max if has(ThinkingLevel::Max) => "max",
+        ThinkingLevel::XHigh | ThinkingLevel::Max if has(ThinkingLevel::XHigh) => "xhigh",
+        ThinkingLevel::High | ThinkingLevel::XHigh | ThinkingLevel::Max => "high",
         _ => "low",
     }
-}
-
-/// Returns the environment variable that usually holds the key of `provider`. Error texts name it; this crate does not read
-/// the environment.
-pub(crate) fn key_variable(provider: &str) -> Option<&'static str> {
-    Some(match provider {
-        "anthropic" => "ANTHROPIC_API_KEY",
-        "openai" => "OPENAI_API_KEY",
-        "azure" | "azure_openai" => "AZURE_OPENAI_API_KEY",
-        "bedrock" | "amazon-bedrock" => "AWS_BEARER_TOKEN_BEDROCK",
-        "google" => "GEMINI_API_KEY",
-        "groq" => "GROQ_API_KEY",
-        "cerebras" => "CEREBRAS_API_KEY",
-        "xai" => "XAI_API_KEY",
-        "openrouter" => "OPENROUTER_API_KEY",
-        "vercel" => "AI_GATEWAY_API_KEY",
-        "zai" => "ZAI_API_KEY",
-        "mistral" => "MISTRAL_API_KEY",
-        "minimax" => "MINIMAX_API_KEY",
-        "huggingface" => "HF_TOKEN",
-        "deepseek" => "DEEPSEEK_API_KEY",
-        "moonshot" => "MOONSHOT_API_KEY",
-        "qwen" => "DASHSCOPE_API_KEY",
-        "together" => "TOGETHER_API_KEY",
-        "fireworks" => "FIREWORKS_API_KEY",
-        "perplexity" => "PERPLEXITY_API_KEY",
-        "nvidia" => "NVIDIA_API_KEY",
-        _ => return None,
-    })
 }

@@ -18,6 +18,7 @@ mod body_kind;
 mod call;
 mod client;
 mod failure;
+mod fetch;
 mod guard;
 mod retry_after;
 mod send;

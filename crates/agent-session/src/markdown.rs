@@ -9,7 +9,7 @@
 
 use std::fmt::Write as _;
 
-use agent_core::{AgentMessage, Content, GroupRole, ImageContent, Message};
+use agent_core::{AgentMessage, Citation, CitationSource, Content, GroupRole, ImageContent, Message};
 
 use crate::model::{LoopRecord, Session};
 use crate::store::SessionSummary;
@@ -94,6 +94,9 @@ fn write_message(out: &mut String, message: &AgentMessage) {
             Content::Text(text) if is_result => fenced(out, "", &text.text),
             Content::Text(text) => {
                 let _ = writeln!(out, "{}", text.text);
+                for citation in &text.citations {
+                    let _ = writeln!(out, "- Source: {}", source(citation));
+                }
             }
             Content::Thinking(thinking) if !thinking.thinking.is_empty() => {
                 for line in thinking.thinking.lines() {
@@ -108,9 +111,40 @@ fn write_message(out: &mut String, message: &AgentMessage) {
                 let _ = writeln!(out, "Image: <{url}>");
             }
             Content::Image(_) => out.push_str("An image.\n"),
+            Content::Document(document) => {
+                let title = document.title.as_deref().unwrap_or("without a name");
+                let _ = writeln!(out, "A document: {}.", one_line(title));
+            }
+            Content::SearchResult(result) => {
+                let _ = writeln!(
+                    out,
+                    "A search result: {} ({}).",
+                    one_line(&result.title),
+                    one_line(&result.source)
+                );
+            }
+            Content::Audio(_) => out.push_str("A recording of sound.\n"),
+            Content::Video(_) => out.push_str("A film.\n"),
             _ => {}
         }
     }
+}
+
+/// Returns the title and the address of a source on one line.
+fn source(citation: &Citation) -> String {
+    let name = match &citation.source {
+        CitationSource::Url { url } => format!("<{url}>"),
+        CitationSource::Document { index, .. } => format!("document {}", index + 1),
+        CitationSource::SearchResult { source, .. } => source.clone(),
+        CitationSource::File { file_id, name } => name.clone().unwrap_or_else(|| file_id.clone()),
+        _ => "a source of the vendor".to_owned(),
+    };
+    let title = citation.title.as_deref().map_or_else(String::new, |title| format!("{title}, "));
+    one_line(&format!("{title}{name}"))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Appends a fenced block. The fence is longer than any run of backticks in the text, so the text cannot end it.

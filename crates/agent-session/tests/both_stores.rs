@@ -321,3 +321,31 @@ async fn a_run_warns_before_its_session_is_full() {
         );
     }
 }
+
+/// What a cache was written with is counted by its lifetime in the session, its journal and the list of sessions.
+#[test]
+fn long_cache_writes_are_in_sessions_and_in_their_summaries() {
+    use agent_core::testing::{ScriptedProvider, ScriptedReply};
+    let used = Usage::new(10, 1, 0, 5_000).with_long_cache_write(4_000);
+    each_store(|_, store| {
+        block_on(async {
+            let replies = (0..2).map(|_| ScriptedReply::text("ok").using(used));
+            let mut agent =
+                agent(&[], ToolExecutionStrategy::Parallel).with_provider(ScriptedProvider::new(replies));
+            let recorder = SessionRecorder::attach(&mut agent, store.clone());
+            let check = |turns: u64| {
+                let loaded = store.load_session("s-1").unwrap();
+                assert_eq!(loaded.total_usage().cache_write_long, turns * 4_000);
+                let found = store.find_sessions(&agent_session::SessionQuery::new()).unwrap();
+                let usage = found.sessions[0].summary.usage;
+                assert_eq!((usage.cache_write, usage.cache_write_long), (turns * 5_000, turns * 4_000));
+            };
+            for turns in 1..=2 {
+                perform(&agent, &[Act::Prompt(3)]).await;
+                check(turns);
+            }
+            recorder.close().await.unwrap();
+            check(2);
+        });
+    });
+}

@@ -32,7 +32,7 @@
 //! | `openai-chat` | OpenAI Chat Completions, and compatible servers | yes |
 //! | `ollama` | Ollama's native chat | yes |
 //! | `google` | Google Gemini | no |
-//! | `vertex` | Gemini on Vertex AI | no |
+//! | `vertex` | Gemini and Claude on Vertex AI | no |
 //! | `openai-responses` | OpenAI Responses, and compatible servers | no |
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `bedrock` | AWS Bedrock ConverseStream | no |
@@ -142,6 +142,11 @@ struct McpPage;
 #[doc = include_str!("../../../docs/concepts/budgets.md")]
 struct BudgetsPage;
 
+/// Runs the examples of the page about models.
+#[cfg(all(doctest, feature = "anthropic"))]
+#[doc = include_str!("../../../docs/concepts/models.md")]
+struct ModelsPage;
+
 /// Runs the examples of the page about prompt caches.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/cache.md")]
@@ -179,6 +184,11 @@ struct ProviderGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-tool.md")]
 struct ToolGuide;
+
+/// Runs the example of the guide to documents and citations.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/documents.md")]
+struct DocumentsGuide;
 
 /// Runs the example of the guide to deferred results.
 #[cfg(all(doctest, feature = "testing", feature = "session"))]

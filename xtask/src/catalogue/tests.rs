@@ -79,11 +79,13 @@ fn the_list_is_kept_in_the_form_in_which_it_is_written() {
 #[test]
 fn the_command_line_is_read() {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    let read = options(&words("api.json --as-of 2026-11-21 --write")).unwrap();
+    let read = options(&words("--from api.json --as-of 2026-11-21 --write")).unwrap();
     let expected =
         Options { file: Some("api.json".into()), as_of: Some("2026-11-21".into()), write: Writing::Write };
     assert_eq!(read, expected);
-    assert!(options(&words("a b")).is_err());
-    assert!(options(&words("a --as-of today")).is_err());
-    assert!(options(&words("--wrong")).is_err());
+    assert!(options(&words("--from a --from b")).is_err());
+    assert!(options(&words("--from a --as-of today")).is_err());
+    for wrong in ["--wrong", "--from", "api.json"] {
+        assert!(options(&words(wrong)).is_err(), "{wrong}");
+    }
 }

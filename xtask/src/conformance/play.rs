@@ -47,6 +47,8 @@ pub(super) struct Found {
     pub(super) redacted: Vec<String>,
     /// The kinds of the blocks that only the vendor understands, as its SDK names them.
     pub(super) server_items: Vec<String>,
+    /// The number of citations of all texts.
+    pub(super) citations: usize,
     pub(super) usage: Usage,
     pub(super) end: FoundEnd,
 }
@@ -171,6 +173,7 @@ impl Tape {
             match block {
                 Content::Text(text) => {
                     found.text.push_str(&text.text);
+                    found.citations += text.citations.len();
                     found.all_signatures.extend(text.signature.clone());
                 }
                 Content::Thinking(thinking) if thinking.redacted => {
@@ -214,6 +217,7 @@ impl Found {
             all_signatures: Vec::new(),
             redacted: Vec::new(),
             server_items: Vec::new(),
+            citations: 0,
             usage: Usage::default(),
             end: FoundEnd::Broken(why),
         }

@@ -10,6 +10,7 @@ mod responses;
 use agent_core::{ApiProtocol, Content, History, ModelConfig, ModelRequest, ResponseFormat, ThinkingLevel};
 use serde_json::json;
 
+use super::files;
 use super::past::{self, Past};
 use super::tools::{self, PIXEL};
 
@@ -78,6 +79,7 @@ fn common(
         scene("own-strange-history", thinks, past::strange(thinks)?.end()?, |r| {
             r.tools = tools::definitions();
         }),
+        scene("files", thinks, files::with_files(thinks)?.end()?, |r| r.tools = tools::definitions()),
         scene("failed-replies", thinks, past::broken(thinks)?.end()?, |r| r.tools = tools::definitions()),
         scene("empty-texts", thinks, past::empty(thinks)?.end()?, |r| r.tools = tools::definitions()),
         scene("no-pictures", blind, past::with_tools(blind)?.end()?, |r| r.tools = tools::definitions()),
@@ -108,6 +110,7 @@ fn common(
             ("history", past::with_tools(stranger)?),
             ("strange-history", past::strange(stranger)?),
             ("empty-texts", past::empty(stranger)?),
+            ("files", files::with_files(stranger)?),
         ] {
             let whole = history.end()?;
             scenes.push(scene(format!("{what}-of-{name}"), thinks, whole.clone(), |r| {

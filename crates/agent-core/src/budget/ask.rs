@@ -7,6 +7,10 @@ use crate::message::{CostConfig, Usage};
 /// The minimum number of answer tokens for which a call is made. If fewer are left, the limit counts as reached.
 pub const LEAST_OUTPUT: u64 = 1_024;
 
+/// The number of answer tokens that is reserved for a call whose model has an unknown output limit. It is the greatest limit
+/// of the current models of the large vendors.
+pub const UNKNOWN_OUTPUT: u64 = 128_000;
+
 /// The maximum cost of a call.
 ///
 /// The longest possible answer is rare and often costs more than the budget has left. If it does not fit, the call
@@ -32,6 +36,12 @@ impl Ask {
         let most = max_output.max(1);
         let elastic = Elastic { prompt, most, least: most.min(LEAST_OUTPUT), prices: prices.clone() };
         Self { fixed: Spending::of_model_calls(1), elastic: Some(elastic) }
+    }
+
+    /// Describes a model call whose answer is limited by the request or the model, or by neither. Without a limit,
+    /// [`UNKNOWN_OUTPUT`] tokens are reserved.
+    pub(crate) fn limited_by(prompt: u64, limit: Option<u32>, prices: &CostConfig) -> Self {
+        Self::model_call(prompt, limit.map_or(UNKNOWN_OUTPUT, u64::from), prices)
     }
 
     /// Describes the call of a tool.

@@ -1,6 +1,7 @@
 //! A provider wrapper that reserves and charges its calls in a budget.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
@@ -70,8 +71,8 @@ impl StreamProvider for MeteredProvider {
         };
         self.budget.check(model).map_err(|error| refused(error.to_string()))?;
         let prompt = prompt_estimate(request);
-        let most = u64::from(request.options.max_tokens.unwrap_or(model.max_tokens));
-        let ask = Ask::model_call(prompt, most, &model.cost);
+        let limit = request.options.max_tokens.or(model.max_tokens);
+        let ask = Ask::limited_by(prompt, limit, &model.cost);
         let reservation = tokio::select! {
             biased;
             reserved = self.budget.reserve(&ask, &*self.environment) => {
@@ -119,6 +120,10 @@ impl StreamProvider for MeteredProvider {
 
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
         self.inner.body(request)
+    }
+
+    fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
+        self.inner.cache_lifetime(request)
     }
 }
 

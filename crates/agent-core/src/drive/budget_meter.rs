@@ -20,7 +20,7 @@ use crate::run::{BudgetVerdict, Input, Misplaced, Run, ToolVerdict};
 use crate::tool::{ToolDefinitions, ToolResult};
 
 /// The minimum output limit, in tokens, that is reserved for a call with thinking, even if less is configured.
-const LEAST_WITH_THINKING: u64 = 2_048;
+const LEAST_WITH_THINKING: u32 = 2_048;
 
 /// The error of a run that was started with a budget and is resumed by an agent without one.
 const NO_BUDGET: &str =
@@ -156,10 +156,10 @@ impl BudgetMeter {
         } else {
             call.tokens.saturating_add(head_estimate(call.system_prompt, call.tools))
         };
-        let most = u64::from(config.request.max_tokens.unwrap_or(model.max_tokens));
+        let limit = config.request.max_tokens.or(model.max_tokens);
         let thinks = config.request.thinking_level != ThinkingLevel::Off;
-        let most = if thinks { most.max(LEAST_WITH_THINKING) } else { most };
-        Ok((prompt, Ask::model_call(prompt, most, &model.cost)))
+        let limit = if thinks { limit.map(|limit| limit.max(LEAST_WITH_THINKING)) } else { limit };
+        Ok((prompt, Ask::limited_by(prompt, limit, &model.cost)))
     }
 
     /// Reserves one tool call. Returns the verdict that replaces `verdict` if the budget denies the call. The

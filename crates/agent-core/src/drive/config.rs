@@ -173,8 +173,8 @@ impl AgentLoopConfig {
             config_id: self.policy.config_id.clone(),
             name: Some(self.model.name.clone()),
             api: Some(self.model.api),
-            context_window: Some(self.model.context_window),
-            max_tokens: self.request.max_tokens.or(Some(self.model.max_tokens)),
+            context_window: self.model.context_window,
+            max_tokens: self.request.max_tokens.or(self.model.max_tokens),
             thinking_level: Some(self.request.thinking_level),
             temperature: self.request.temperature,
             prices: (self.model.cost != CostConfig::default()).then(|| self.model.cost.clone()),
@@ -353,7 +353,7 @@ pub(crate) fn run_setup(
         },
         sequential_tools: tools.sequential().clone(),
         routes: config.routes.iter().map(route).collect(),
-        context_window: Some(config.model.context_window),
+        context_window: config.model.context_window,
         budget: config
             .services
             .budget

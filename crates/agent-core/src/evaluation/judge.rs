@@ -80,10 +80,12 @@ impl LlmJudgeEvaluation {
         let window = config.model.context_window;
         let window = match &config.policy.context {
             Some(context) => {
-                let output = config.request.max_tokens.unwrap_or(config.model.max_tokens);
-                context.for_window(window, output).max_context_tokens
+                let output = config.request.max_tokens.or(config.model.max_tokens);
+                let limits = context.for_window(window.unwrap_or_default(), output.unwrap_or_default());
+                limits.max_context_tokens
             }
-            None => u64::from(window),
+            // Without a known window, nothing limits the input.
+            None => window.map_or(u64::MAX, u64::from),
         };
         window.saturating_mul(CONTENT_PERCENT) / 100
     }

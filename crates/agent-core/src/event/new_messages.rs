@@ -112,14 +112,21 @@ impl NewMessages {
 
     /// Returns the text of the last reply that `counts`, with that of the paused replies that it continues.
     pub(crate) fn last_text(&self, counts: impl Fn(&AssistantMessage) -> bool) -> Option<String> {
+        Some(self.last_reply(counts)?.into_iter().map(AssistantMessage::text).collect())
+    }
+
+    /// Returns the last reply that `counts`, after the paused replies that it continues.
+    pub(super) fn last_reply(
+        &self,
+        counts: impl Fn(&AssistantMessage) -> bool,
+    ) -> Option<Vec<&AssistantMessage>> {
         let mut newest_first = self.in_memory.iter().rev().map(|message| message.as_assistant());
         let last = newest_first.by_ref().flatten().find(|reply| counts(reply))?;
-        let paused = newest_first
-            .map_while(|reply| reply.filter(|reply| reply.stop_reason == StopReason::Paused))
-            .map(AssistantMessage::text);
-        let mut texts: Vec<String> = std::iter::once(last.text()).chain(paused).collect();
-        texts.reverse();
-        Some(texts.concat())
+        let paused =
+            newest_first.map_while(|reply| reply.filter(|reply| reply.stop_reason == StopReason::Paused));
+        let mut parts: Vec<_> = std::iter::once(last).chain(paused).collect();
+        parts.reverse();
+        Some(parts)
     }
 
     /// Returns all messages. Those that are not in memory are read from the store, together with the rest of the run.

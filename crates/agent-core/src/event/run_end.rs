@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{AgentEnd, AgentEvent, Ended, NewMessages, Question};
 use crate::budget::BudgetRefusal;
-use crate::message::{AssistantMessage, Usage};
+use crate::message::{AssistantMessage, Citation, Usage};
 use crate::provider::ErrorKind;
 
 /// How a run ended, or that it waits for answers.
@@ -72,6 +72,13 @@ impl RunReply {
     #[must_use]
     pub fn text(&self) -> String {
         self.messages.last_text(|_| true).unwrap_or_default()
+    }
+
+    /// Returns the citations of the texts that [`text`](Self::text) joins, in their order.
+    #[must_use]
+    pub fn citations(&self) -> Vec<&Citation> {
+        let parts = self.messages.last_reply(|_| true).unwrap_or_default();
+        parts.into_iter().flat_map(AssistantMessage::citations).collect()
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
     ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
+    UnknownFact, UnknownModel,
 };
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
@@ -236,6 +237,25 @@ fn tools_have_their_shapes() {
         },
         "journal_warning",
         json!({"warning": {"cause": "nearly_full", "bytes": 3, "limit": 4}}),
+    );
+    let mut unknown = UnknownModel {
+        loop_id: id(),
+        provider: "openai".into(),
+        model: "gpt-x".into(),
+        unknown: vec![UnknownFact::ContextWindow, UnknownFact::MaxTokens, UnknownFact::Prices],
+        assumed_output: None,
+    };
+    let facts = json!(["context_window", "max_tokens", "prices"]);
+    check(
+        &AgentEvent::ModelUnknown(Box::new(unknown.clone())),
+        "model_unknown",
+        json!({"provider": "openai", "model": "gpt-x", "unknown": facts}),
+    );
+    unknown.assumed_output = Some(5);
+    check(
+        &AgentEvent::ModelUnknown(Box::new(unknown)),
+        "model_unknown",
+        json!({"provider": "openai", "model": "gpt-x", "unknown": facts, "assumed_output": 5}),
     );
     let mut end = ToolExecutionEnd {
         loop_id: id(),

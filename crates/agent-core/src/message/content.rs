@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::ToolArguments;
+use super::{Citation, DocumentContent, MediaContent, SearchResultContent, ToolArguments};
 use crate::identity::{ToolCallId, ToolName};
 use crate::tagged::{self, Tagged};
 use crate::value_depth;
@@ -17,6 +17,14 @@ pub enum Content {
     Text(TextContent),
     /// An image, as data or as an address.
     Image(ImageContent),
+    /// A document, such as a PDF.
+    Document(Box<DocumentContent>),
+    /// A result of a search that the program made.
+    SearchResult(Box<SearchResultContent>),
+    /// A recording of sound.
+    Audio(MediaContent),
+    /// A film, with or without sound.
+    Video(MediaContent),
     /// The model's reasoning before its answer.
     Thinking(ThinkingContent),
     /// A request of the model to run a tool.
@@ -26,7 +34,7 @@ pub enum Content {
 }
 
 /// A block of text.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TextContent {
@@ -35,6 +43,9 @@ pub struct TextContent {
     /// The provider's signature of the text, for the model that wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
+    /// The sources of the text, in the order in which the model named them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<Citation>,
 }
 
 /// An image, as base64 data or as an address.
@@ -105,6 +116,10 @@ pub struct OpaqueContent {
 pub(crate) enum ContentType {
     Text,
     Image,
+    Document,
+    SearchResult,
+    Audio,
+    Video,
     Thinking,
     ToolCall,
     Opaque,
@@ -118,6 +133,10 @@ impl Tagged for Content {
         Ok(match kind {
             ContentType::Text => Self::Text(TextContent::deserialize(fields)?),
             ContentType::Image => Self::Image(ImageContent::deserialize(fields)?),
+            ContentType::Document => Self::Document(Box::deserialize(fields)?),
+            ContentType::SearchResult => Self::SearchResult(Box::deserialize(fields)?),
+            ContentType::Audio => Self::Audio(MediaContent::deserialize(fields)?),
+            ContentType::Video => Self::Video(MediaContent::deserialize(fields)?),
             ContentType::Thinking => Self::Thinking(ThinkingContent::deserialize(fields)?),
             ContentType::ToolCall => Self::ToolCall(ToolCall::deserialize(fields)?),
             ContentType::Opaque => Self::Opaque(OpaqueContent::deserialize(fields)?),
@@ -168,7 +187,7 @@ impl Content {
     /// Creates a text block without a signature.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
-        Self::Text(TextContent { text: text.into(), signature: None })
+        Self::Text(TextContent { text: text.into(), ..TextContent::default() })
     }
 
     /// Creates an image block from base64 data.
@@ -181,6 +200,18 @@ impl Content {
     #[must_use]
     pub fn image_url(url: impl Into<String>) -> Self {
         Self::Image(ImageContent::Url { url: url.into() })
+    }
+
+    /// Creates a document block.
+    #[must_use]
+    pub fn document(document: DocumentContent) -> Self {
+        Self::Document(Box::new(document))
+    }
+
+    /// Creates a block with a result of a search.
+    #[must_use]
+    pub fn search_result(result: SearchResultContent) -> Self {
+        Self::SearchResult(Box::new(result))
     }
 
     /// Creates a thinking block.
@@ -220,7 +251,7 @@ impl Content {
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(t) => Some(&t.text),
-            Self::Image(_) | Self::Thinking(_) | Self::ToolCall(_) | Self::Opaque(_) => None,
+            _ => None,
         }
     }
 
@@ -229,7 +260,7 @@ impl Content {
     pub fn as_tool_call(&self) -> Option<&ToolCall> {
         match self {
             Self::ToolCall(call) => Some(call),
-            Self::Text(_) | Self::Image(_) | Self::Thinking(_) | Self::Opaque(_) => None,
+            _ => None,
         }
     }
 }

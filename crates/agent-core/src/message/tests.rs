@@ -207,6 +207,43 @@ fn usage_has_disjoint_buckets_a_total_and_a_hit_rate() {
     assert_eq!(most.combine(&most).input, u64::MAX);
 }
 
+/// Writes with the longer lifetime have their own price, also in a tier, and old records have none.
+#[test]
+fn long_cache_writes_have_their_own_price() {
+    let usage = Usage::new(1_000, 0, 0, 10_000).with_long_cache_write(4_000);
+    assert_eq!(
+        (usage.cache_write, usage.total_tokens, usage.combine(&usage).cache_write_long),
+        (10_000, 11_000, 8_000)
+    );
+    check(
+        &usage,
+        json!({"input": 1_000, "output": 0, "reasoning": 0, "cache_read": 0, "cache_write": 10_000,
+            "cache_write_long": 4_000, "total_tokens": 11_000}),
+    );
+    let prices = CostConfig::per_million(3_000_000, 15_000_000, 300_000, 3_750_000);
+    let long = prices.clone().with_long_cache_write(6_000_000);
+    for (prices, write) in [
+        (prices.clone(), 37_500),
+        (long.clone(), 6_000 * 15 / 4 + 4_000 * 6),
+        (long.clone().with_tier(tier(5_000, Some(12_000_000))), 6_000 * 15 / 2 + 4_000 * 12),
+        (long.clone().with_tier(tier(5_000, None)), 75_000),
+        (long.with_tier(tier(50_000, Some(12_000_000))), 6_000 * 15 / 4 + 4_000 * 6),
+    ] {
+        assert_eq!(usage.cost(&prices).cache_write, write, "{prices:?}");
+    }
+    let more_than_written = Usage::new(0, 0, 0, 100).with_long_cache_write(500);
+    assert_eq!(more_than_written.cost(&prices.with_long_cache_write(6_000_000)).cache_write, 600);
+    let old: Usage = serde_json::from_value(json!({"input": 1, "output": 2, "cache_write": 3})).unwrap();
+    assert_eq!((old.cache_write, old.cache_write_long), (3, 0));
+    let old: CostConfig =
+        serde_json::from_value(json!({"input": 1, "output": 2, "cacheRead": 3, "cacheWrite": 4})).unwrap();
+    assert_eq!(old, CostConfig::per_million(1, 2, 3, 4));
+}
+
+fn tier(above: u64, cache_write_long: Option<u64>) -> CostTier {
+    CostTier { above, input: 0, output: 0, cache_read: 0, cache_write: 7_500_000, cache_write_long }
+}
+
 /// B-153.
 #[test]
 fn money_is_exact_rounded_once_and_priced_by_tier() {
@@ -215,8 +252,14 @@ fn money_is_exact_rounded_once_and_priced_by_tier() {
     assert_eq!((cost.input, cost.output, cost.cache_read, cost.cache_write), (3_000_000, 15_000, 3, 375));
     assert_eq!(cost.total, 3_015_378);
     assert_eq!(cost.combine(&cost).total, 6_030_756);
-    let tier =
-        CostTier { above: 200_000, input: 6_000_000, output: 22_500_000, cache_read: 0, cache_write: 0 };
+    let tier = CostTier {
+        above: 200_000,
+        input: 6_000_000,
+        output: 22_500_000,
+        cache_read: 0,
+        cache_write: 0,
+        cache_write_long: None,
+    };
     let tiered = prices.with_tier(tier);
     assert_eq!(Usage::new(200_000, 0, 0, 0).cost(&tiered).input, 600_000);
     assert_eq!(Usage::new(100_000, 0, 100_001, 0).cost(&tiered).input, 600_000, "the cached part counts");

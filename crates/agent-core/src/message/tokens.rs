@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AgentMessage, Content, ImageContent, Message};
+use super::{AgentMessage, Content, FileSource, ImageContent, Message};
 use crate::value_depth;
 
 /// Counts tokens. An implementation provides [`count_text`](Self::count_text); the other methods have defaults.
@@ -18,12 +18,31 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
             Content::Thinking(t) => self.count_text(&t.thinking),
             Content::Image(ImageContent::Base64 { data, .. }) => image_tokens(data.len()),
             Content::Image(ImageContent::Url { .. }) => URL_IMAGE_TOKENS,
+            Content::Document(document) => {
+                let about = [&document.title, &document.context].into_iter().flatten();
+                about.fold(self.count_file(&document.source), |sum, text| sum + self.count_text(text))
+            }
+            Content::SearchResult(result) => {
+                let texts = [&result.source, &result.title].into_iter().chain(&result.parts);
+                texts.map(|text| self.count_text(text)).sum()
+            }
+            Content::Audio(media) | Content::Video(media) => self.count_file(&media.source),
             Content::ToolCall(call) => {
                 self.count_text(call.name.as_str())
                     + self.count_text(call.arguments.json_text())
                     + TOOL_CALL_OVERHEAD
             }
             Content::Opaque(block) => self.count_text(&value_depth::text(&block.data)),
+        }
+    }
+
+    /// Returns the number of tokens of a file. The default counts a text, estimates one token for 8 bytes of other data, and
+    /// 4,000 for a file that the vendor fetches or stores.
+    fn count_file(&self, source: &FileSource) -> u64 {
+        match source {
+            FileSource::Text { text } => self.count_text(text),
+            FileSource::Base64 { data, .. } => u64::try_from(data.len().div_ceil(8)).unwrap_or(u64::MAX),
+            FileSource::Url { .. } | FileSource::Uploaded { .. } => REMOTE_FILE_TOKENS,
         }
     }
 
@@ -50,6 +69,9 @@ const TOOL_RESULT_OVERHEAD: u64 = 8;
 const TOOL_CALL_OVERHEAD: u64 = 8;
 /// The estimate for an image that is given as an address, whose size is unknown.
 const URL_IMAGE_TOKENS: u64 = 1_500;
+
+/// The estimate for a file whose size is unknown.
+const REMOTE_FILE_TOKENS: u64 = 4_000;
 
 /// Estimates one token per four bytes, rounded up.
 #[derive(Debug, Clone, Copy, Default)]

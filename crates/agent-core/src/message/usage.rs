@@ -22,6 +22,10 @@ pub struct Usage {
     /// Prompt tokens that were written to a cache.
     #[serde(default)]
     pub cache_write: u64,
+    /// The part of `cache_write` with the longer of the vendor's lifetimes: one hour at Anthropic and Bedrock, twelve hours
+    /// at OpenAI.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub cache_write_long: u64,
     /// The sum of the four buckets.
     #[serde(default)]
     pub total_tokens: u64,
@@ -44,13 +48,18 @@ pub struct Cost {
     pub total: u64,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(tokens: &u64) -> bool {
+    *tokens == 0
+}
+
 impl Usage {
     /// Creates a usage from the four disjoint buckets. The total is their sum.
     #[must_use]
     pub fn new(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
         let total_tokens =
             input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write);
-        Self { input, output, reasoning: 0, cache_read, cache_write, total_tokens }
+        Self { input, output, cache_read, cache_write, total_tokens, ..Self::default() }
     }
 
     /// Returns whether all counts are zero. A reply always uses tokens, so the usage of a reply is then unknown: the
@@ -64,6 +73,13 @@ impl Usage {
     #[must_use]
     pub fn with_reasoning(mut self, reasoning: u64) -> Self {
         self.reasoning = reasoning;
+        self
+    }
+
+    /// Sets how many of the tokens that were written to a cache have the longer of the vendor's lifetimes.
+    #[must_use]
+    pub fn with_long_cache_write(mut self, tokens: u64) -> Self {
+        self.cache_write_long = tokens;
         self
     }
 
@@ -90,6 +106,7 @@ impl Usage {
             reasoning: self.reasoning.saturating_add(other.reasoning),
             cache_read: self.cache_read.saturating_add(other.cache_read),
             cache_write: self.cache_write.saturating_add(other.cache_write),
+            cache_write_long: self.cache_write_long.saturating_add(other.cache_write_long),
             total_tokens: self.total_tokens.saturating_add(other.total_tokens),
         }
     }
@@ -111,17 +128,21 @@ impl Usage {
             output: prices.output,
             cache_read: prices.cache_read,
             cache_write: prices.cache_write,
+            cache_write_long: prices.cache_write_long,
         };
         let tier =
             prices.tiers.iter().filter(|t| prompt > t.above).max_by_key(|t| t.above).copied().unwrap_or(base);
-        let price = |tokens: u64, per_million: u64| {
-            let exact = u128::from(tokens) * u128::from(per_million);
-            u64::try_from((exact + 500_000) / 1_000_000).unwrap_or(u64::MAX)
-        };
+        let exact = |tokens: u64, per_million: u64| u128::from(tokens) * u128::from(per_million);
+        let rounded = |exact: u128| u64::try_from((exact + 500_000) / 1_000_000).unwrap_or(u64::MAX);
+        let price = |tokens: u64, per_million: u64| rounded(exact(tokens, per_million));
         let input = price(self.input, tier.input);
         let output = price(self.output, tier.output);
         let cache_read = price(self.cache_read, tier.cache_read);
-        let cache_write = price(self.cache_write, tier.cache_write);
+        let long = self.cache_write_long.min(self.cache_write);
+        let cache_write = rounded(
+            exact(self.cache_write.saturating_sub(long), tier.cache_write)
+                .saturating_add(exact(long, tier.cache_write_long.unwrap_or(tier.cache_write))),
+        );
         let total = input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write);
         Cost { input, output, cache_read, cache_write, total }
     }

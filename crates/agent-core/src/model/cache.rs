@@ -1,14 +1,118 @@
-//! Prompt caching: which parts of a request carry cache markers.
+//! Prompt caching: which parts of a request carry cache markers, and how long the vendor keeps what it caches.
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The prompt caching of a request. Enabled by default, with automatic markers.
+/// The prompt caching of a request. Enabled by default, with automatic markers and the vendor's default lifetime.
+///
+/// ```
+/// use agent_core::{CacheConfig, CacheTtl};
+/// // Tools and system prompt stay for an hour, the growing conversation for the vendor's default.
+/// let config = CacheConfig::default().with_ttl(CacheTtl::OneHour).with_messages_ttl(CacheTtl::FiveMinutes);
+/// assert!(config.enabled && config.marks_system());
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheConfig {
     /// Whether any marker is sent.
     pub enabled: bool,
     /// Which markers are sent.
     pub strategy: CacheStrategy,
+    /// The lifetime of what is cached. Default: the vendor's, for example 5 minutes for Claude. A vendor that does not have
+    /// this lifetime gets its longest one that is not longer, or its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<CacheTtl>,
+    /// The lifetime of what the marker in the messages caches. Default: `ttl`. A longer one than `ttl` has no effect,
+    /// because vendors accept a shorter lifetime only behind a longer one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages_ttl: Option<CacheTtl>,
+    /// Whether a vendor that places its own breakpoints receives explicit ones instead. Default: it places its own.
+    #[serde(default, skip_serializing_if = "CacheBreakpoints::is_default")]
+    pub breakpoints: CacheBreakpoints,
+    /// Whether the vendor is requested to explain why its cache did not apply. Default: it is not.
+    #[serde(default, skip_serializing_if = "CacheDiagnostics::is_default")]
+    pub diagnostics: CacheDiagnostics,
+}
+
+/// The lifetime of a cached prefix. Vendors count it from the last use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum CacheTtl {
+    /// Five minutes: the default of Anthropic and Bedrock.
+    #[serde(rename = "5m")]
+    FiveMinutes,
+    /// Thirty minutes: the default of OpenAI.
+    #[serde(rename = "30m")]
+    ThirtyMinutes,
+    /// One hour: the longer lifetime of Anthropic and Bedrock.
+    #[serde(rename = "1h")]
+    OneHour,
+    /// Twelve hours: the longer lifetime of the OpenAI Responses API.
+    #[serde(rename = "12h")]
+    TwelveHours,
+}
+
+impl CacheTtl {
+    /// Returns the name of the lifetime in the vendors' APIs, for example `1h`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::FiveMinutes => "5m",
+            Self::ThirtyMinutes => "30m",
+            Self::OneHour => "1h",
+            Self::TwelveHours => "12h",
+        }
+    }
+
+    /// Returns the length of the lifetime.
+    #[must_use]
+    pub fn duration(self) -> Duration {
+        const MINUTE: u64 = 60;
+        Duration::from_secs(match self {
+            Self::FiveMinutes => 5 * MINUTE,
+            Self::ThirtyMinutes => 30 * MINUTE,
+            Self::OneHour => 60 * MINUTE,
+            Self::TwelveHours => 720 * MINUTE,
+        })
+    }
+}
+
+/// Who places the breakpoints of a cache that works without markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheBreakpoints {
+    /// The vendor places them.
+    #[default]
+    Implicit,
+    /// The request has those that the strategy selects, and the vendor places none. OpenAI accepts this for `gpt-5.6` and
+    /// later models; other vendors' requests do not change.
+    Explicit,
+}
+
+/// Whether a vendor explains why its cache did not apply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheDiagnostics {
+    /// The vendor is not asked.
+    #[default]
+    Off,
+    /// Each request names the reply before it, and a cache break has the vendor's reason. The Anthropic API and the OpenAI
+    /// Responses API support it.
+    On,
+}
+
+impl CacheBreakpoints {
+    fn is_default(&self) -> bool {
+        *self == Self::Implicit
+    }
+}
+
+impl CacheDiagnostics {
+    fn is_default(&self) -> bool {
+        *self == Self::Off
+    }
 }
 
 /// Selects the cache markers of a request.
@@ -35,7 +139,14 @@ pub enum CacheStrategy {
 
 impl Default for CacheConfig {
     fn default() -> Self {
-        Self { enabled: true, strategy: CacheStrategy::Auto }
+        Self {
+            enabled: true,
+            strategy: CacheStrategy::Auto,
+            ttl: None,
+            messages_ttl: None,
+            breakpoints: CacheBreakpoints::Implicit,
+            diagnostics: CacheDiagnostics::Off,
+        }
     }
 }
 
@@ -43,7 +154,35 @@ impl CacheConfig {
     /// Creates a configuration that sends no markers.
     #[must_use]
     pub fn disabled() -> Self {
-        Self { enabled: false, strategy: CacheStrategy::Disabled }
+        Self { enabled: false, strategy: CacheStrategy::Disabled, ..Self::default() }
+    }
+
+    /// Sets the lifetime of what is cached.
+    #[must_use]
+    pub fn with_ttl(mut self, ttl: CacheTtl) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets a shorter lifetime for what the marker in the messages caches.
+    #[must_use]
+    pub fn with_messages_ttl(mut self, ttl: CacheTtl) -> Self {
+        self.messages_ttl = Some(ttl);
+        self
+    }
+
+    /// Sends explicit breakpoints to a vendor that otherwise places its own.
+    #[must_use]
+    pub fn with_explicit_breakpoints(mut self) -> Self {
+        self.breakpoints = CacheBreakpoints::Explicit;
+        self
+    }
+
+    /// Asks the vendor why its cache did not apply.
+    #[must_use]
+    pub fn with_diagnostics(mut self) -> Self {
+        self.diagnostics = CacheDiagnostics::On;
+        self
     }
 
     /// Returns whether the system prompt is marked.

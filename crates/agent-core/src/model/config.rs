@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::{ApiProtocol, ChatDialect, CostConfig, InvalidProtocolName, Secret, ThinkingForm, ThinkingLevel};
 
 /// A model and how to call it: address, key, limits, capabilities and prices.
@@ -21,12 +23,19 @@ pub struct ModelConfig {
     pub base_url: Option<String>,
     /// The API key. A key from the agent's `get_api_key` hook takes precedence.
     pub api_key: Option<Secret>,
+    /// The environment variable that holds the API key; see [`with_secrets`](Self::with_secrets).
+    pub api_key_env: Option<String>,
     /// Headers that replace those of the protocol; `None` removes a header.
     pub headers: BTreeMap<String, Option<String>>,
-    /// The maximum number of tokens of prompt and answer together.
-    pub context_window: u32,
-    /// The maximum number of tokens of an answer.
-    pub max_tokens: u32,
+    /// The environment variables that hold the values of headers, by the names of the headers.
+    pub header_env: BTreeMap<String, String>,
+    /// The version of the API; `None` for the provider's default. Only Anthropic has versions.
+    pub api_version: Option<String>,
+    /// The maximum number of tokens of prompt and answer together; `None` if it is unknown.
+    pub context_window: Option<u32>,
+    /// The maximum number of tokens of an answer; `None` if it is unknown. A request then has no limit, unless the protocol
+    /// requires one.
+    pub max_tokens: Option<u32>,
     /// Whether the model accepts images.
     pub images: bool,
     /// The form of the request field that controls how much the model thinks.
@@ -43,7 +52,7 @@ pub struct ModelConfig {
     pub anthropic_auth: AnthropicAuth,
     /// The cloud region, for Vertex and Bedrock.
     pub region: Option<String>,
-    /// The cloud project, for Vertex.
+    /// The cloud project, for Vertex AI.
     pub project: Option<String>,
     /// The facts that the caller has set by a method.
     pub(super) set: SetFacts,
@@ -68,13 +77,14 @@ pub enum ModelFact {
 pub(super) struct SetFacts(u8);
 
 impl SetFacts {
-    fn add(&mut self, fact: ModelFact) {
+    pub(super) fn add(&mut self, fact: ModelFact) {
         self.0 |= 1 << fact as u8;
     }
 }
 
 /// How requests to Anthropic are authenticated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AnthropicAuth {
     /// The `x-api-key` header with an API key.
@@ -84,18 +94,20 @@ pub enum AnthropicAuth {
     Bearer,
     /// The `Authorization: Bearer` header together with the headers of the vendor's own command-line client. Read the
     /// vendor's terms before you use it; it is never selected automatically.
+    #[serde(rename = "oauth_client")]
     OAuthClient,
 }
 
 impl Default for ModelConfig {
-    /// Returns the model `qwen3-coder:30b` of a local Ollama server.
+    /// Returns the model `qwen3-coder:30b` of a local Ollama server, with a context window of 32,768 tokens and answers of
+    /// at most 8,192 tokens.
     fn default() -> Self {
-        Self::ollama("qwen3-coder:30b")
+        Self { context_window: Some(32_768), max_tokens: Some(8_192), ..Self::ollama("qwen3-coder:30b") }
     }
 }
 
 impl ModelConfig {
-    /// Creates a model of any protocol with default limits and no prices.
+    /// Creates a model of any protocol whose limits and prices are unknown.
     #[must_use]
     pub fn new(api: ApiProtocol, provider: impl Into<String>, id: impl Into<String>) -> Self {
         let id = id.into();
@@ -106,9 +118,12 @@ impl ModelConfig {
             provider: provider.into(),
             base_url: None,
             api_key: None,
+            api_key_env: None,
             headers: BTreeMap::new(),
-            context_window: 128_000,
-            max_tokens: 4_096,
+            header_env: BTreeMap::new(),
+            api_version: None,
+            context_window: None,
+            max_tokens: None,
             images: true,
             thinking: ThinkingForm::None,
             thinking_levels: Vec::new(),
@@ -129,7 +144,7 @@ impl ModelConfig {
         self.set.0 & (1 << fact as u8) != 0
     }
 
-    /// Creates a model of a protocol of the application, for example `toy`, with default limits and no prices. A provider
+    /// Creates a model of a protocol of the application, for example `toy`, whose limits and prices are unknown. A provider
     /// for the protocol is registered in `agent_providers::ProviderRegistry` or given to the agent.
     ///
     /// # Errors
@@ -147,8 +162,6 @@ impl ModelConfig {
     #[must_use]
     pub fn anthropic(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
-            context_window: 200_000,
-            max_tokens: 8_192,
             thinking: ThinkingForm::Budget,
             ..Self::new(ApiProtocol::AnthropicMessages, "anthropic", id).named(name).with_api_key(api_key)
         }
@@ -173,7 +186,6 @@ impl ModelConfig {
     #[must_use]
     pub fn openrouter(id: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
-            context_window: 200_000,
             thinking: ThinkingForm::Effort,
             ..Self::new(ApiProtocol::OpenAiCompletions, "openrouter", id)
                 .with_base_url("https://openrouter.ai/api/v1")
@@ -185,7 +197,6 @@ impl ModelConfig {
     #[must_use]
     pub fn ollama(id: impl Into<String>) -> Self {
         Self {
-            context_window: 32_768,
             thinking: ThinkingForm::Toggle,
             prompt_cache: false,
             ..Self::new(ApiProtocol::OllamaChat, "ollama", id).with_base_url("http://localhost:11434")
@@ -225,8 +236,6 @@ impl ModelConfig {
     #[must_use]
     pub fn google(id: impl Into<String>, name: impl Into<String>, api_key: impl Into<Secret>) -> Self {
         Self {
-            context_window: 1_000_000,
-            max_tokens: 8_192,
             thinking: ThinkingForm::Budget,
             ..Self::new(ApiProtocol::GoogleGenerativeAi, "google", id).named(name).with_api_key(api_key)
         }
@@ -236,8 +245,6 @@ impl ModelConfig {
     #[must_use]
     pub fn vertex(project: impl Into<String>, region: impl Into<String>, id: impl Into<String>) -> Self {
         Self {
-            context_window: 1_000_000,
-            max_tokens: 8_192,
             thinking: ThinkingForm::Budget,
             project: Some(project.into()),
             region: Some(region.into()),
@@ -245,14 +252,27 @@ impl ModelConfig {
         }
     }
 
+    /// Creates a Claude model on Google Vertex AI, for example `claude-sonnet-4-5@20250929` in the region `global`.
+    #[must_use]
+    pub fn vertex_claude(
+        project: impl Into<String>,
+        region: impl Into<String>,
+        id: impl Into<String>,
+    ) -> Self {
+        let id = id.into();
+        Self {
+            api: ApiProtocol::AnthropicVertex,
+            provider: String::from("anthropic_vertex"),
+            project: Some(project.into()),
+            region: Some(region.into()),
+            ..Self::anthropic(id.clone(), id, "")
+        }
+    }
+
     /// Creates a model on AWS Bedrock.
     #[must_use]
     pub fn bedrock(region: impl Into<String>, id: impl Into<String>) -> Self {
-        Self {
-            context_window: 200_000,
-            region: Some(region.into()),
-            ..Self::new(ApiProtocol::BedrockConverseStream, "bedrock", id)
-        }
+        Self { region: Some(region.into()), ..Self::new(ApiProtocol::BedrockConverseStream, "bedrock", id) }
     }
 
     /// Sets the display name of the model.
@@ -291,11 +311,18 @@ impl ModelConfig {
         self
     }
 
-    /// Sets the context window and the output limit, in tokens.
+    /// Sets the version of the API, for example `2026-10-21` for Anthropic.
+    #[must_use]
+    pub fn with_api_version(mut self, version: impl Into<String>) -> Self {
+        self.api_version = Some(version.into());
+        self
+    }
+
+    /// Sets the context window and the output limit, in tokens. A limit of 0 is unknown, and no provider completes it.
     #[must_use]
     pub fn with_limits(mut self, context_window: u32, max_tokens: u32) -> Self {
-        self.context_window = context_window;
-        self.max_tokens = max_tokens;
+        self.context_window = (context_window > 0).then_some(context_window);
+        self.max_tokens = (max_tokens > 0).then_some(max_tokens);
         self.set.add(ModelFact::Limits);
         self
     }

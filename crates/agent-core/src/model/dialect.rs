@@ -49,6 +49,9 @@ pub struct ChatDialect {
     /// the system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub json_schema: Option<bool>,
+    /// Whether a user message accepts documents and sounds. Otherwise a text says that they are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<bool>,
 }
 
 /// The field of an assistant message in which thinking is sent back.

@@ -15,6 +15,10 @@ pub struct CostConfig {
     pub cache_read: u64,
     /// The price of cache writes.
     pub cache_write: u64,
+    /// The price of cache writes with the vendor's longer lifetime; see
+    /// [`Usage::cache_write_long`](crate::Usage::cache_write_long). Default: `cache_write`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_long: Option<u64>,
     /// Different prices for long prompts, in ascending order of `above`. The last tier that a request reaches applies
     /// to the whole request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -38,13 +42,23 @@ pub struct CostTier {
     pub cache_read: u64,
     /// The price of cache writes.
     pub cache_write: u64,
+    /// The price of cache writes with the vendor's longer lifetime. Default: `cache_write`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_long: Option<u64>,
 }
 
 impl CostConfig {
     /// Creates prices in micro-units per million tokens.
     #[must_use]
     pub fn per_million(input: u64, output: u64, cache_read: u64, cache_write: u64) -> Self {
-        Self { input, output, cache_read, cache_write, tiers: Vec::new(), free: false }
+        Self { input, output, cache_read, cache_write, ..Self::default() }
+    }
+
+    /// Sets the price of cache writes with the vendor's longer lifetime.
+    #[must_use]
+    pub fn with_long_cache_write(mut self, price: u64) -> Self {
+        self.cache_write_long = Some(price);
+        self
     }
 
     /// Creates the prices of a model that is free, such as a local one.

@@ -32,6 +32,8 @@ pub enum ApiProtocol {
     GoogleGenerativeAi,
     /// The Google Vertex AI API.
     GoogleVertex,
+    /// The Anthropic Messages API on Google Vertex AI.
+    AnthropicVertex,
     /// The AWS Bedrock ConverseStream API.
     BedrockConverseStream,
     /// Ollama's native `/api/chat` API.
@@ -40,13 +42,14 @@ pub enum ApiProtocol {
     Custom(ProtocolName),
 }
 
-const BUILT_IN: [ApiProtocol; 8] = [
+const BUILT_IN: [ApiProtocol; 9] = [
     ApiProtocol::AnthropicMessages,
     ApiProtocol::OpenAiCompletions,
     ApiProtocol::OpenAiResponses,
     ApiProtocol::AzureOpenAiResponses,
     ApiProtocol::GoogleGenerativeAi,
     ApiProtocol::GoogleVertex,
+    ApiProtocol::AnthropicVertex,
     ApiProtocol::BedrockConverseStream,
     ApiProtocol::OllamaChat,
 ];
@@ -89,6 +92,7 @@ impl ApiProtocol {
             Self::AzureOpenAiResponses => ["azure_openai_responses", "azure", "azure_openai"],
             Self::GoogleGenerativeAi => ["google_generative_ai", "google", "google"],
             Self::GoogleVertex => ["google_vertex", "vertex", "google_vertex"],
+            Self::AnthropicVertex => ["anthropic_vertex", "vertex", "anthropic_vertex"],
             Self::BedrockConverseStream => ["bedrock_converse_stream", "bedrock", "bedrock"],
             Self::OllamaChat => ["ollama_chat", "ollama", "ollama"],
             Self::Custom(name) => return Err(name),

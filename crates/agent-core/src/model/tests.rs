@@ -73,6 +73,28 @@ fn caching_is_on_and_automatic_unless_said_otherwise() {
     assert_eq!(serde_json::from_value::<CacheStrategy>(shape).unwrap(), manual);
 }
 
+#[test]
+fn lifetimes_of_caches_have_the_vendors_names() {
+    use crate::model::CacheTtl::{FiveMinutes, OneHour, ThirtyMinutes, TwelveHours};
+    let all = [FiveMinutes, ThirtyMinutes, OneHour, TwelveHours];
+    for (ttl, (name, minutes)) in all.into_iter().zip([("5m", 5), ("30m", 30), ("1h", 60), ("12h", 720)]) {
+        assert_eq!((serde_json::to_value(ttl).unwrap(), ttl.as_str()), (json!(name), name));
+        assert_eq!(ttl.duration().as_secs(), minutes * 60);
+    }
+    assert!(all.is_sorted());
+    let config = CacheConfig::default()
+        .with_ttl(OneHour)
+        .with_messages_ttl(FiveMinutes)
+        .with_explicit_breakpoints()
+        .with_diagnostics();
+    let shape = json!({"enabled": true, "strategy": "auto", "ttl": "1h", "messages_ttl": "5m",
+        "breakpoints": "explicit", "diagnostics": "on"});
+    assert_eq!(serde_json::to_value(config).unwrap(), shape);
+    assert_eq!(serde_json::from_value::<CacheConfig>(shape).unwrap(), config);
+    let old = json!({"enabled": true, "strategy": "auto"});
+    assert_eq!(serde_json::from_value::<CacheConfig>(old).unwrap(), CacheConfig::default());
+}
+
 /// REQ-019.
 #[test]
 fn thinking_levels_are_lower_case_words_in_rising_order() {
@@ -130,6 +152,7 @@ fn protocols_have_the_names_of_session_files() {
     protocol(ApiProtocol::AzureOpenAiResponses, "azure_openai_responses", "azure_openai");
     protocol(ApiProtocol::GoogleGenerativeAi, "google_generative_ai", "google");
     protocol(ApiProtocol::GoogleVertex, "google_vertex", "google_vertex");
+    protocol(ApiProtocol::AnthropicVertex, "anthropic_vertex", "anthropic_vertex");
     protocol(ApiProtocol::BedrockConverseStream, "bedrock_converse_stream", "bedrock");
     protocol(ApiProtocol::OllamaChat, "ollama_chat", "ollama");
     assert_eq!(
@@ -189,24 +212,33 @@ fn a_model_says_where_it_is_and_how_its_server_differs() {
 }
 
 #[track_caller]
-fn made(model: &ModelConfig, api: ApiProtocol, provider: &str, window: u32) {
-    assert_eq!((model.api, model.provider.as_str(), model.context_window), (api, provider, window));
+fn made(model: &ModelConfig, api: ApiProtocol, provider: &str) {
+    assert_eq!((model.api, model.provider.as_str()), (api, provider));
+    assert_eq!((model.context_window, model.max_tokens), (None, None), "no limit is invented");
 }
 
 #[test]
 fn each_protocol_has_a_constructor() {
-    made(&ModelConfig::anthropic("m", "M", KEY), ApiProtocol::AnthropicMessages, "anthropic", 200_000);
-    made(&ModelConfig::openai("m", "M", KEY), ApiProtocol::OpenAiCompletions, "openai", 128_000);
-    made(&ModelConfig::openrouter("m", KEY), ApiProtocol::OpenAiCompletions, "openrouter", 200_000);
-    made(&ModelConfig::local("http://h/v1", "m", ""), ApiProtocol::OpenAiCompletions, "local", 128_000);
-    made(&ModelConfig::openai_responses("m", "M", KEY), ApiProtocol::OpenAiResponses, "openai", 128_000);
-    made(&ModelConfig::azure("https://h", "m", KEY), ApiProtocol::AzureOpenAiResponses, "azure", 128_000);
-    made(&ModelConfig::google("m", "M", KEY), ApiProtocol::GoogleGenerativeAi, "google", 1_000_000);
-    made(&ModelConfig::vertex("p", "r", "m"), ApiProtocol::GoogleVertex, "google_vertex", 1_000_000);
-    made(&ModelConfig::bedrock("r", "m"), ApiProtocol::BedrockConverseStream, "bedrock", 200_000);
-    made(&ModelConfig::default(), ApiProtocol::OllamaChat, "ollama", 32_768);
+    made(&ModelConfig::anthropic("m", "M", KEY), ApiProtocol::AnthropicMessages, "anthropic");
+    made(&ModelConfig::openai("m", "M", KEY), ApiProtocol::OpenAiCompletions, "openai");
+    made(&ModelConfig::openrouter("m", KEY), ApiProtocol::OpenAiCompletions, "openrouter");
+    made(&ModelConfig::local("http://h/v1", "m", ""), ApiProtocol::OpenAiCompletions, "local");
+    made(&ModelConfig::openai_responses("m", "M", KEY), ApiProtocol::OpenAiResponses, "openai");
+    made(&ModelConfig::azure("https://h", "m", KEY), ApiProtocol::AzureOpenAiResponses, "azure");
+    made(&ModelConfig::google("m", "M", KEY), ApiProtocol::GoogleGenerativeAi, "google");
+    made(&ModelConfig::vertex("p", "r", "m"), ApiProtocol::GoogleVertex, "google_vertex");
+    made(&ModelConfig::vertex_claude("p", "r", "m"), ApiProtocol::AnthropicVertex, "anthropic_vertex");
+    made(&ModelConfig::bedrock("r", "m"), ApiProtocol::BedrockConverseStream, "bedrock");
+    made(&ModelConfig::ollama("m"), ApiProtocol::OllamaChat, "ollama");
+    let default = ModelConfig::default();
+    assert_eq!((default.context_window, default.max_tokens), (Some(32_768), Some(8_192)));
+    let unknown = default.with_limits(0, 0);
+    assert_eq!((unknown.context_window, unknown.max_tokens), (None, None));
     let plain = ModelConfig::new(ApiProtocol::OpenAiCompletions, "groq", "llama").with_limits(8_000, 1_000);
-    assert_eq!((plain.name.as_str(), plain.max_tokens, plain.thinking), ("llama", 1_000, ThinkingForm::None));
+    assert_eq!(
+        (plain.name.as_str(), plain.max_tokens, plain.thinking),
+        ("llama", Some(1_000), ThinkingForm::None)
+    );
     assert_eq!(plain.anthropic_auth, AnthropicAuth::ApiKey, "nothing but the caller chooses another one");
 }
 
@@ -220,4 +252,14 @@ fn choices_and_formats_have_stable_names() {
         serde_json::to_value(format).unwrap(),
         json!({"type": "json_schema", "name": "n", "schema": {}, "strict": true})
     );
+}
+
+#[test]
+fn the_greatest_level_is_named_and_gives_way() {
+    use ThinkingLevel::{High, Max, XHigh};
+    assert_eq!((Max.as_str(), serde_json::to_value(Max).unwrap()), ("max", json!("max")));
+    assert_eq!(Max.clamp_to(&[High, XHigh]), XHigh);
+    assert_eq!(Max.clamp_to(&[]), Max);
+    let budgets = ThinkingBudgets::default();
+    assert_eq!(budgets.for_level(Max), budgets.for_level(XHigh));
 }

@@ -18,12 +18,14 @@ pub enum ThinkingLevel {
     Medium,
     /// A high amount of thinking.
     High,
-    /// As much thinking as the model supports.
+    /// A very high amount of thinking.
     XHigh,
+    /// As much thinking as the model supports.
+    Max,
 }
 
 impl ThinkingLevel {
-    /// Returns the name: `off`, `minimal`, `low`, `medium`, `high` or `xhigh`.
+    /// Returns the name: `off`, `minimal`, `low`, `medium`, `high`, `xhigh` or `max`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,6 +35,7 @@ impl ThinkingLevel {
             Self::Medium => "medium",
             Self::High => "high",
             Self::XHigh => "xhigh",
+            Self::Max => "max",
         }
     }
 
@@ -46,6 +49,43 @@ impl ThinkingLevel {
         let higher = supported.iter().copied().filter(|l| *l > self).min();
         higher.or_else(|| supported.iter().copied().max()).unwrap_or(self)
     }
+}
+
+/// How a model executes its reasoning, for the OpenAI Responses API. Other protocols do not have these options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", default)]
+#[non_exhaustive]
+pub struct ReasoningOptions {
+    /// The execution mode; `None` for that of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ReasoningMode>,
+    /// The earlier reasoning that the model receives; `None` if the model decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<ReasoningContext>,
+}
+
+/// The execution mode of reasoning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasoningMode {
+    /// The usual mode of the model.
+    Standard,
+    /// The mode that spends more computation on an answer.
+    Pro,
+}
+
+/// The earlier reasoning that a model receives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ReasoningContext {
+    /// The model decides by itself.
+    Auto,
+    /// The reasoning of the current turn.
+    CurrentTurn,
+    /// The reasoning of all turns.
+    AllTurns,
 }
 
 /// The form in which a request controls how much the model thinks.
@@ -78,7 +118,7 @@ pub struct ThinkingBudgets {
     pub medium: u32,
     /// The budget of `High`, in tokens.
     pub high: u32,
-    /// The budget of `XHigh`, in tokens.
+    /// The budget of `XHigh` and `Max`, in tokens.
     pub xhigh: u32,
 }
 
@@ -99,7 +139,7 @@ impl ThinkingBudgets {
             ThinkingLevel::Low => Some(self.low),
             ThinkingLevel::Medium => Some(self.medium),
             ThinkingLevel::High => Some(self.high),
-            ThinkingLevel::XHigh => Some(self.xhigh),
+            ThinkingLevel::XHigh | ThinkingLevel::Max => Some(self.xhigh),
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use super::cause::{self, Known};
-use super::{CacheBreak, CacheBreakCause, CacheFigures, bytes};
-use crate::identity::{LoopId, StepKey};
+use super::{CacheBreak, CacheBreakCause, CacheFigures, Call, bytes};
+use crate::identity::Timestamp;
 use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
-use crate::provider::{ModelRequest, StreamProvider, WireHooks};
+use crate::provider::{CacheMiss, ModelRequest, StreamProvider, WireHooks};
 
 /// The number of models whose last request is stored. A conversation that alternates between more has lost its caches
 /// anyway.
@@ -37,6 +38,9 @@ struct Memory {
 struct Sent {
     request: Box<ModelRequest>,
     usage: Usage,
+    at: Timestamp,
+    /// How long the vendor keeps what the request has cached, if that is known.
+    lifetime: Option<Duration>,
 }
 
 /// A break that was found before its request was sent.
@@ -66,7 +70,7 @@ impl Prefixes {
         &self,
         request: &ModelRequest,
         provider: &dyn StreamProvider,
-        place: (&LoopId, &StepKey),
+        call: Call<'_>,
         hooked: bool,
     ) -> Option<Box<Found>> {
         let (last, newest, compacted) = {
@@ -76,15 +80,21 @@ impl Prefixes {
             let to_this = |sent: &&Arc<Sent>| is_same_model(&sent.request.model, &request.model);
             (memory.last.iter().rev().find(to_this).cloned(), newest, compacted)
         };
-        let Some(last) = last else { return switched(&newest, request, place) };
+        let Some(last) = last else { return switched(&newest, request, call) };
         if cause::extends(&last.request, request) {
-            return None;
+            return expired(&last, call);
         }
-        explain(&last, request, provider, place, Known { compacted, hooked })
+        explain(&last, request, provider, call, Known { compacted, hooked }).or_else(|| expired(&last, call))
     }
 
-    /// Stores a request that was answered.
-    pub(crate) fn remember(&self, mut request: Box<ModelRequest>, usage: Usage) {
+    /// Stores a request that was made at a time and answered.
+    pub(crate) fn remember(
+        &self,
+        mut request: Box<ModelRequest>,
+        usage: Usage,
+        at: Timestamp,
+        lifetime: Option<Duration>,
+    ) {
         // The caller's closures are not needed to encode it again.
         request.options.request_hook = None;
         request.options.wire_hooks = WireHooks::default();
@@ -93,7 +103,7 @@ impl Prefixes {
         if memory.last.len() >= MAX_MODELS {
             memory.last.remove(0);
         }
-        memory.last.push(Arc::new(Sent { request, usage }));
+        memory.last.push(Arc::new(Sent { request, usage, at, lifetime }));
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory> {
@@ -102,9 +112,17 @@ impl Prefixes {
 }
 
 impl Found {
-    /// Returns the break with the usage that the provider reported.
-    pub(crate) fn reported(self, usage: &Usage) -> CacheBreak {
-        CacheBreak { reported: CacheFigures::of(&self.last, usage), ..self.found }
+    /// Returns the break with what the provider reported; `None` if it shows that an expired entry was still there.
+    pub(crate) fn reported(mut self, usage: &Usage, vendor: Option<CacheMiss>) -> Option<CacheBreak> {
+        if matches!(self.found.cause, CacheBreakCause::Expired { .. }) {
+            let readable = stored(&self.last).min(usage.prompt_tokens());
+            let missed = readable.saturating_sub(usage.cache_read);
+            if missed == 0 || usage.is_zero() {
+                return None;
+            }
+            self.found.rebilled_tokens = missed;
+        }
+        Some(CacheBreak { reported: CacheFigures::of(&self.last, usage), vendor, ..self.found })
     }
 }
 
@@ -113,29 +131,37 @@ fn is_same_model(a: &ModelConfig, b: &ModelConfig) -> bool {
 }
 
 /// Returns the break of a conversation that continues with a model that has not received it.
-fn switched(last: &Sent, request: &ModelRequest, (loop_id, step): (&LoopId, &StepKey)) -> Option<Box<Found>> {
+fn switched(last: &Sent, request: &ModelRequest, call: Call<'_>) -> Option<Box<Found>> {
     let rebilled_tokens = cause::common(&last.request.history, &request.history);
     let (from, to) = (last.request.model.id.clone(), request.model.id.clone());
-    let found = CacheBreak {
-        loop_id: loop_id.clone(),
-        step: step.clone(),
-        field: "model".to_owned(),
-        byte: None,
-        message: None,
-        cause: CacheBreakCause::ModelSwitched { from, to },
-        intended: false,
-        rebilled_tokens,
-        reported: None,
-    };
+    let found = CacheBreak::new(call, "model", CacheBreakCause::ModelSwitched { from, to }, rebilled_tokens);
     // The usage of the other model does not describe the cache of this one.
     (rebilled_tokens > 0).then(|| Box::new(Found { found, last: Usage::default() }))
+}
+
+/// Returns the tokens that are in the cache after a request with this usage.
+fn stored(usage: &Usage) -> u64 {
+    usage.cache_read.saturating_add(usage.cache_write)
+}
+
+/// Returns the break of a conversation whose cached prefix was not used for longer than the vendor keeps it.
+fn expired(last: &Sent, call: Call<'_>) -> Option<Box<Found>> {
+    let lifetime = last.lifetime?;
+    let idle = Duration::from_millis(call.now.0.saturating_sub(last.at.0));
+    let tokens = stored(&last.usage);
+    if idle <= lifetime || tokens == 0 {
+        return None;
+    }
+    let cause =
+        CacheBreakCause::Expired { lifetime_seconds: lifetime.as_secs(), idle_seconds: idle.as_secs() };
+    Some(Box::new(Found { found: CacheBreak::new(call, "cache", cause, tokens), last: last.usage }))
 }
 
 fn explain(
     last: &Sent,
     request: &ModelRequest,
     provider: &dyn StreamProvider,
-    (loop_id, step): (&LoopId, &StepKey),
+    call: Call<'_>,
     known: Known,
 ) -> Option<Box<Found>> {
     let difference = cause::difference(&last.request, request, known);
@@ -155,25 +181,15 @@ fn explain(
         return None;
     }
     let cause = difference.map_or(CacheBreakCause::Unknown, |d| d.cause);
-    let found = CacheBreak {
-        loop_id: loop_id.clone(),
-        step: step.clone(),
-        field,
-        byte,
-        message,
-        intended: cause == CacheBreakCause::Compaction,
-        cause,
-        rebilled_tokens,
-        reported: None,
-    };
+    let found = CacheBreak { byte, message, ..CacheBreak::new(call, &field, cause, rebilled_tokens) };
     Some(Box::new(Found { found, last: last.usage }))
 }
 
 /// Encodes the body of a request without cache markers, with the key of the current call.
 fn body(provider: &dyn StreamProvider, request: &ModelRequest, call: &ModelRequest) -> Option<Vec<u8>> {
     let mut plain = request.clone();
-    let enabled = call.options.cache_config.enabled;
-    plain.options.cache_config = CacheConfig { enabled, strategy: CacheStrategy::Disabled };
+    let config = call.options.cache_config;
+    plain.options.cache_config = CacheConfig { strategy: CacheStrategy::Disabled, ..config };
     plain.api_key.clone_from(&call.api_key);
     provider.body(&plain)
 }

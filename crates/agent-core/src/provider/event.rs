@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::message::{StopReason, Usage};
+use crate::message::{Citation, StopReason, Usage};
 
 /// The receiver of a provider's [`StreamEvent`]s. It is synchronous, never waits, and needs no allocation.
 pub type EventSink<'s> = dyn FnMut(StreamEvent<'_>) + Send + 's;
@@ -40,6 +40,13 @@ pub enum StreamEvent<'a> {
         index: u32,
         /// The new piece of the signature.
         delta: &'a str,
+    },
+    /// A source of the text block.
+    Citation {
+        /// The index of the block.
+        index: u32,
+        /// The source and the cited part.
+        citation: &'a Citation,
     },
     /// A thinking block begins.
     ThinkingStart {
@@ -124,19 +131,48 @@ pub struct Completion {
     pub vendor_reason: Option<String>,
     /// The stop sequence that the model reached.
     pub stop_sequence: Option<String>,
+    /// Why the vendor's prompt cache did not apply, if that was requested and the vendor gave a reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_miss: Option<CacheMiss>,
+}
+
+/// What a vendor reports about a prompt that its cache did not cover.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CacheMiss {
+    /// The reason in the vendor's words, for example `tools_changed`.
+    pub reason: String,
+    /// The estimated tokens that would have been read from the cache; `None` if the vendor could not compare the requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_tokens: Option<u64>,
+}
+
+impl CacheMiss {
+    /// Creates a report with the vendor's reason and the tokens that it names.
+    #[must_use]
+    pub fn new(reason: impl Into<String>, missed_tokens: Option<u64>) -> Self {
+        Self { reason: reason.into(), missed_tokens }
+    }
 }
 
 impl Completion {
     /// Creates the end of a reply with this stop reason.
     #[must_use]
     pub fn new(stop_reason: StopReason) -> Self {
-        Self { stop_reason, vendor_reason: None, stop_sequence: None }
+        Self { stop_reason, vendor_reason: None, stop_sequence: None, cache_miss: None }
     }
 
     /// Sets the vendor's own name of the reason.
     #[must_use]
     pub fn with_vendor_reason(mut self, reason: impl Into<String>) -> Self {
         self.vendor_reason = Some(reason.into());
+        self
+    }
+
+    /// Sets what the vendor reports about its prompt cache.
+    #[must_use]
+    pub fn with_cache_miss(mut self, miss: Option<CacheMiss>) -> Self {
+        self.cache_miss = miss;
         self
     }
 

@@ -14,7 +14,8 @@ use super::event::{Completion, StreamEvent};
 use super::reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 use crate::identity::ToolCallId;
 use crate::message::{
-    AssistantMessage, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall, Usage,
+    AssistantMessage, Citation, Content, StopReason, TextContent, ThinkingContent, ToolArguments, ToolCall,
+    Usage,
 };
 use crate::value_depth;
 
@@ -53,7 +54,8 @@ struct Log {
     text: String,
     entries: Vec<Entry>,
     values: Vec<Value>,
-    /// The approximate size of the values.
+    citations: Vec<Citation>,
+    /// The approximate size of the values and citations.
     value_bytes: usize,
     /// The place of each block in the order of their first events.
     places: BTreeMap<BlockIndex, u32>,
@@ -85,6 +87,8 @@ pub(super) struct BlockIndex(pub(super) u32);
 enum Kind {
     Text,
     TextSignature,
+    /// The citation is the next one of `citations`.
+    Citation,
     Thinking,
     ThinkingSignature,
     Redacted,
@@ -107,7 +111,7 @@ impl Kind {
     /// Returns the kind of the block that an event of this kind opens.
     fn of_block(self) -> Self {
         match self {
-            Self::TextSignature => Self::Text,
+            Self::TextSignature | Self::Citation => Self::Text,
             Self::ThinkingSignature => Self::Thinking,
             Self::CallName | Self::CallArguments | Self::CallSignature => Self::CallId,
             other => other,
@@ -155,6 +159,7 @@ impl ReplyLog {
             StreamEvent::TextStart { index } => log.add(Kind::Text, index, "")?,
             StreamEvent::TextDelta { index, delta } => log.add(Kind::Text, index, delta)?,
             StreamEvent::TextSignature { index, delta } => log.add(Kind::TextSignature, index, delta)?,
+            StreamEvent::Citation { index, citation } => log.add_citation(index, citation)?,
             StreamEvent::ThinkingStart { index } => log.add(Kind::Thinking, index, "")?,
             StreamEvent::ThinkingDelta { index, delta } => log.add(Kind::Thinking, index, delta)?,
             StreamEvent::ThinkingSignature { index, delta } => {
@@ -312,24 +317,34 @@ impl Log {
         added
     }
 
-    /// Adds an opaque block. Its value is measured before it is copied, because a copy recurses.
+    /// Adds an opaque block.
     fn add_value(&mut self, index: u32, kind: &str, data: &Value) -> Result<(), ReplyLimit> {
+        self.reserve(data, 0)?;
+        self.add(Kind::Opaque, index, kind)?;
+        self.values.push(data.clone());
+        Ok(())
+    }
+
+    fn add_citation(&mut self, index: u32, citation: &Citation) -> Result<(), ReplyLimit> {
+        self.reserve(&citation.data, citation.text_size())?;
+        self.add(Kind::Citation, index, "")?;
+        self.citations.push(citation.clone());
+        Ok(())
+    }
+
+    /// Counts the size of a value and of texts beside it. A value is measured before it is copied, because a copy recurses.
+    fn reserve(&mut self, data: &Value, texts: usize) -> Result<(), ReplyLimit> {
         self.exceeded.map_or(Ok(()), Err)?;
         let bytes = value_depth::size(data).ok_or(ReplyLimit::Depth);
         let added = bytes.and_then(|bytes| {
-            let bytes = self.value_bytes.saturating_add(bytes);
+            let bytes = self.value_bytes.saturating_add(bytes).saturating_add(texts);
             if bytes > MAX_REPLY_BYTES { Err(ReplyLimit::Bytes) } else { Ok(bytes) }
         });
         match added {
             Ok(bytes) => self.value_bytes = bytes,
-            Err(limit) => {
-                self.exceeded = Some(limit);
-                return Err(limit);
-            }
+            Err(limit) => self.exceeded = Some(limit),
         }
-        self.add(Kind::Opaque, index, kind)?;
-        self.values.push(data.clone());
-        Ok(())
+        added.map(drop)
     }
 
     fn try_add(&mut self, kind: Kind, index: u32, text: &str) -> Result<(), ReplyLimit> {
@@ -372,6 +387,7 @@ impl Log {
         let mut blocks: Vec<Option<Block<'_>>> = Vec::new();
         let mut start = 0;
         let mut values = self.values.iter();
+        let mut citations = self.citations.iter();
         let mut entries = self.entries.iter().take(entries).peekable();
         while let Some(first) = entries.next() {
             // The pieces of a text are usually adjacent in the buffer and are read as one.
@@ -400,6 +416,7 @@ impl Log {
                     block.value = values.next().cloned();
                     block.ended = true;
                 }
+                Kind::Citation => block.citations.extend(citations.next().cloned()),
                 Kind::End => block.ended = true,
             }
         }
@@ -436,6 +453,7 @@ struct Block<'l> {
     id: &'l str,
     name: &'l str,
     value: Option<Value>,
+    citations: Vec<Citation>,
     ended: bool,
 }
 
@@ -448,14 +466,18 @@ impl Block<'_> {
             id: "",
             name: "",
             value: None,
+            citations: Vec::new(),
             ended: false,
         }
     }
 
     fn complete(self) -> Option<Content> {
         match self.kind {
-            Kind::Text => (!self.text.is_empty() || self.signature.is_some())
-                .then_some(Content::Text(TextContent { text: self.text, signature: self.signature })),
+            Kind::Text => {
+                let text =
+                    TextContent { text: self.text, signature: self.signature, citations: self.citations };
+                (!text.text.is_empty() || text.signature.is_some()).then_some(Content::Text(text))
+            }
             Kind::Thinking => {
                 (!self.text.is_empty() || self.signature.is_some()).then_some(Content::Thinking(
                     ThinkingContent { thinking: self.text, signature: self.signature, redacted: false },
@@ -468,6 +490,7 @@ impl Block<'_> {
             )),
             Kind::Opaque => Some(Content::opaque(self.name, self.value.unwrap_or_default())),
             Kind::TextSignature
+            | Kind::Citation
             | Kind::ThinkingSignature
             | Kind::CallName
             | Kind::CallArguments

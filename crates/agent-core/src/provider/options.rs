@@ -7,7 +7,9 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::wire_hooks::WireHooks;
-use crate::model::{CacheConfig, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice};
+use crate::model::{
+    CacheConfig, ReasoningOptions, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice,
+};
 
 /// A hook that receives the JSON body of a request before it is sent. `Some` replaces the body, `None` leaves it.
 pub type RequestHook = Arc<dyn Fn(&Value) -> Option<Value> + Send + Sync>;
@@ -24,6 +26,8 @@ pub struct RequestOptions {
     pub thinking_level: ThinkingLevel,
     /// The thinking budget of each level, in tokens.
     pub thinking_budgets: ThinkingBudgets,
+    /// How the model executes its reasoning, for the OpenAI Responses API.
+    pub reasoning: ReasoningOptions,
     /// The maximum number of tokens of one answer. Default: the model's own maximum.
     pub max_tokens: Option<u32>,
     /// The sampling temperature; the range depends on the vendor. Default: the vendor's.

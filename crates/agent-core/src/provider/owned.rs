@@ -6,7 +6,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
 use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
-use crate::message::{AssistantMessage, Usage};
+use crate::message::{AssistantMessage, Citation, Usage};
 
 /// A [`StreamEvent`] that owns its text, for channels, streams and remote connections. Exactly one `Done` or `Error`
 /// follows the events of a reply and ends it.
@@ -33,6 +33,8 @@ pub enum OwnedStreamEvent {
         #[serde(rename = "signature")]
         delta: String,
     },
+    /// The owned form of [`StreamEvent::Citation`].
+    Citation { index: u32, citation: Box<Citation> },
     /// The owned form of [`StreamEvent::ThinkingStart`].
     ThinkingStart { index: u32 },
     /// The owned form of [`StreamEvent::ThinkingDelta`].
@@ -88,6 +90,9 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
             StreamEvent::TextSignature { index, delta } => {
                 Self::TextSignature { index, delta: delta.to_owned() }
             }
+            StreamEvent::Citation { index, citation } => {
+                Self::Citation { index, citation: Box::new(citation.clone()) }
+            }
             StreamEvent::ThinkingStart { index } => Self::ThinkingStart { index },
             StreamEvent::ThinkingDelta { index, delta } => {
                 Self::ThinkingDelta { index, delta: delta.to_owned() }
@@ -128,6 +133,7 @@ impl OwnedStreamEvent {
             Self::TextStart { index } => StreamEvent::TextStart { index: *index },
             Self::TextDelta { index, delta } => StreamEvent::TextDelta { index: *index, delta },
             Self::TextSignature { index, delta } => StreamEvent::TextSignature { index: *index, delta },
+            Self::Citation { index, citation } => StreamEvent::Citation { index: *index, citation },
             Self::ThinkingStart { index } => StreamEvent::ThinkingStart { index: *index },
             Self::ThinkingDelta { index, delta } => StreamEvent::ThinkingDelta { index: *index, delta },
             Self::ThinkingSignature { index, delta } => {

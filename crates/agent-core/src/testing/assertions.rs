@@ -68,7 +68,8 @@ fn word(event: &AgentEvent) -> Option<String> {
         | AgentEvent::MessageUpdate { .. }
         | AgentEvent::ToolExecutionUpdate { .. }
         | AgentEvent::ProgressMessage { .. }
-        | AgentEvent::JournalWarning { .. } => return None,
+        | AgentEvent::JournalWarning { .. }
+        | AgentEvent::ModelUnknown(_) => return None,
     })
 }
 

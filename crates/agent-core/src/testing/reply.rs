@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use crate::message::{StopReason, ToolArguments, Usage};
+use crate::message::{Citation, StopReason, ToolArguments, Usage};
 use crate::provider::{Completion, ErrorContext, ErrorKind, OwnedStreamEvent, ProviderError};
 
 /// A latch at which a task waits until the test opens it.
@@ -146,6 +146,14 @@ impl ScriptedReply {
         self.send(OwnedStreamEvent::ToolCallStart { index, id: id.to_owned(), name: tool.to_owned() });
         self.send(OwnedStreamEvent::ToolCallDelta { index, delta: arguments.into().text().to_owned() });
         self.send(OwnedStreamEvent::BlockEnd { index });
+        self
+    }
+
+    /// Appends a source of the block that was appended last.
+    #[must_use]
+    pub fn and_citation(mut self, citation: Citation) -> Self {
+        let index = self.blocks.saturating_sub(1);
+        self.send(OwnedStreamEvent::Citation { index, citation: Box::new(citation) });
         self
     }
 

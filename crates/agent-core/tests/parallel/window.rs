@@ -111,7 +111,7 @@ async fn a_judge_without_a_context_budget_has_its_models_window() {
     let mut judge_config = config_of(&model);
     judge_config.policy.context = None;
     let mut small = (*judge_config.model).clone();
-    small.context_window = 3_000;
+    small.context_window = Some(3_000);
     judge_config.model = small.into();
     let (a, b) = (long("a", 500), long("b", 500));
     let branches = [config([a.as_str()]), config([b.as_str()])];

@@ -8,10 +8,11 @@ use agent_core::run::{
 };
 use agent_core::{
     AgentMessage, Answer, Ask, AssistantMessage, AtLimit, Budget, BudgetLimits, BudgetRefusal,
-    BudgetSnapshot, Content, ContextConfig, CostConfig, Entry, ErrorKind, ExecutionLimits,
-    HeuristicTokenCounter, History, LoopId, Message, ModelConfig, QuestionId, RetryConfig, Route, Spending,
-    StopReason, Timestamp, ToolArguments, ToolCall, ToolExecutionStrategy, ToolResult, ToolResultMessage,
-    Usage, compact_history_within,
+    BudgetSnapshot, Citation, CitationSource, CitedPlace, CitedRange, Citing, Content, ContextConfig,
+    CostConfig, DocumentContent, Entry, ErrorKind, ExecutionLimits, FileSource, HeuristicTokenCounter,
+    History, LoopId, MediaContent, Message, ModelConfig, QuestionId, RetryConfig, Route, SearchResultContent,
+    Spending, StopReason, TextContent, Timestamp, ToolArguments, ToolCall, ToolExecutionStrategy, ToolResult,
+    ToolResultMessage, Usage, compact_history_within,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -121,14 +122,46 @@ pub(crate) fn past(c: &mut Choices) -> History {
 }
 
 pub(crate) fn user(c: &mut Choices) -> AgentMessage {
-    match c.below(4) {
+    match c.below(5) {
         0 => AgentMessage::user("go"),
         1 => {
             AgentMessage::user("a longer text that takes some tokens of its own, so that budgets are reached")
         }
         2 => AgentMessage::extension("note", json!({"seen": true})),
+        3 => Message::user_content(vec![Content::text("read"), file(c)]).into(),
         _ => Message::user_content(vec![Content::text("look"), Content::image("aGk=", "image/png")]).into(),
     }
+}
+
+fn file(c: &mut Choices) -> Content {
+    let source = c.one_of(&[
+        FileSource::Text { text: "a text of a document".into() },
+        FileSource::Base64 { data: "aGk=".into(), mime_type: "application/pdf".into() },
+        FileSource::Url { url: "https://example.com/a".into(), mime_type: None },
+        FileSource::Uploaded { file_id: "file-1".into() },
+    ]);
+    match c.below(4) {
+        0 => Content::SearchResult(Box::new(SearchResultContent::new("wiki", "Wiki", ["one", "two"]))),
+        1 => Content::Audio(MediaContent::new(source)),
+        2 => Content::Video(MediaContent::new(source)),
+        _ => {
+            Content::Document(Box::new(DocumentContent::new(source).with_title("a").with_citing(Citing::On)))
+        }
+    }
+}
+
+fn cited(c: &mut Choices, text: &str) -> Content {
+    let source = c.one_of(&[
+        CitationSource::Url { url: "https://example.com".into() },
+        CitationSource::Document { index: 1, file_id: None },
+        CitationSource::File { file_id: "f".into(), name: Some("n".into()) },
+        CitationSource::Other,
+    ]);
+    let citation = Citation::new(source).with_range(CitedRange::bytes(0, 2)).with_data(json!({"k": [1]}));
+    let mut block = TextContent::default();
+    block.text = text.to_owned();
+    block.citations = vec![citation.clone(), citation.with_place(CitedPlace::Pages { start: 1, end: 2 })];
+    Content::Text(block)
 }
 
 fn queued(c: &mut Choices) -> Queued {
@@ -146,7 +179,8 @@ fn content(c: &mut Choices) -> Vec<Content> {
         blocks.push(Content::thinking("hm", Some("sig".into())));
     }
     for _ in 0..c.below(3) {
-        blocks.push(Content::text(c.one_of(&["ok", "done", "some more words than before"])));
+        let text = c.one_of(&["ok", "done", "some more words than before"]);
+        blocks.push(if c.once_in(4) { cited(c, text) } else { Content::text(text) });
     }
     blocks
 }

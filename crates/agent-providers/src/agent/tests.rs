@@ -32,7 +32,7 @@ fn a_known_model_is_filled_in_by_whatever_protocol_it_is_asked() {
     assert_eq!(plain.thinking, ThinkingForm::None);
     let thinks = fill(ModelConfig::openai_responses("gpt-5.5", "GPT-5.5", "k"));
     assert_eq!(thinks.thinking, ThinkingForm::Effort);
-    assert!(thinks.thinking_levels.contains(&ThinkingLevel::XHigh) && thinks.max_tokens > 4_096);
+    assert!(thinks.thinking_levels.contains(&ThinkingLevel::XHigh) && thinks.max_tokens == Some(128_000));
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn what_the_caller_set_stays() {
         .with_limits(50_000, 1_000)
         .with_cost(CostConfig::per_million(1, 2, 3, 4));
     let model = fill(own.clone());
-    assert_eq!((model.context_window, model.max_tokens), (50_000, 1_000));
+    assert_eq!((model.context_window, model.max_tokens), (Some(50_000), Some(1_000)));
     assert_eq!(model.cost, own.cost);
 }
 
@@ -56,7 +56,7 @@ fn an_unknown_model_stays_as_it_is() {
 fn a_value_that_the_caller_set_to_the_default_stays() {
     let own = ModelConfig::anthropic("claude-sonnet-4-6", "Claude Sonnet", "k").with_limits(200_000, 8_192);
     let model = fill(own);
-    assert_eq!((model.context_window, model.max_tokens), (200_000, 8_192));
+    assert_eq!((model.context_window, model.max_tokens), (Some(200_000), Some(8_192)));
     assert!(model.cost.output > 0);
 }
 
@@ -65,7 +65,7 @@ fn sonnet() -> ModelConfig {
 }
 
 fn is_known(model: &ModelConfig) {
-    assert_eq!((model.context_window, model.max_tokens), (1_000_000, 128_000));
+    assert_eq!((model.context_window, model.max_tokens), (Some(1_000_000), Some(128_000)));
     assert!(model.cost.output > 0, "{:?}", model.cost);
 }
 

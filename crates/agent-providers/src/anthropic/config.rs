@@ -3,18 +3,16 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{AnthropicAuth, ModelConfig, ModelRequest, ProviderError};
+use agent_core::{AnthropicAuth, ApiProtocol, ModelConfig, ModelRequest, ProviderError};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::version;
 use crate::catalogue;
 use crate::request;
 
 /// The base address of the vendor.
 const HOST: &str = "https://api.anthropic.com";
-
-/// The version of the API.
-const VERSION: &str = "2023-06-01";
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
@@ -43,9 +41,19 @@ pub(super) fn endpoint(model: &ModelConfig) -> Result<reqwest::Url, ProviderErro
     request::endpoint(model, HOST, path)
 }
 
-/// Returns whether requests go to the vendor's own servers rather than to a compatible server.
+/// Returns whether requests go to the vendor's own models rather than to a compatible server.
 pub(super) fn is_vendor(model: &ModelConfig) -> bool {
-    model.base_url.is_none() || request::https_host(model) == Some("api.anthropic.com")
+    is_on_vertex(model) || is_first_party(model)
+}
+
+/// Returns whether requests go to the vendor's own servers.
+pub(super) fn is_first_party(model: &ModelConfig) -> bool {
+    let own = model.base_url.is_none() || request::https_host(model) == Some("api.anthropic.com");
+    own && !is_on_vertex(model)
+}
+
+fn is_on_vertex(model: &ModelConfig) -> bool {
+    model.api == ApiProtocol::AnthropicVertex
 }
 
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
@@ -55,7 +63,7 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
 pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError> {
     let model = &*request.model;
     let mut headers = request::stream_headers();
-    headers.insert(ANTHROPIC_VERSION, HeaderValue::from_static(VERSION));
+    headers.insert(ANTHROPIC_VERSION, version::header(model)?);
     match (request.key().filter(|k| !k.is_empty()), model.anthropic_auth) {
         (Some(key), AnthropicAuth::Bearer | AnthropicAuth::OAuthClient) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
@@ -79,11 +87,14 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
 
 /// Returns whether a request lets the API drop thinking whose preceding messages have changed. Otherwise a model that
 /// binds its thinking would reject every request after a compaction. If the caller sets the beta header, only its value
-/// decides.
+/// decides. Vertex AI may reject a beta that it does not know, so there the request needs that header.
 pub(super) fn controls_binding(request: &ModelRequest) -> bool {
     let model = &request.model;
     let mut by_hand = request.model.headers.iter().chain(&request.options.headers);
     let by_hand = by_hand.rfind(|(name, _)| name.eq_ignore_ascii_case(ANTHROPIC_BETA.as_str()));
-    let named = by_hand.is_none_or(|(_, value)| value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)));
+    let named = match by_hand {
+        Some((_, value)) => value.as_ref().is_some_and(|v| v.contains(BINDING_CONTROLS)),
+        None => !is_on_vertex(model),
+    };
     named && is_vendor(model) && catalogue::find(&model.provider, &model.id).is_some_and(|f| f.thinking_bound)
 }

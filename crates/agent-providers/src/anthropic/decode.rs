@@ -9,7 +9,7 @@ mod end;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
+use agent_core::{CacheMiss, Completion, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ use end::Stop;
 
 /// The state between two events of one reply.
 #[derive(Debug)]
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     target: Target,
     /// The name of the tool whose arguments are the answer, if the request has one.
     response_tool: Option<String>,
@@ -41,6 +41,8 @@ pub(super) struct Decoder {
     stop: Stop,
     /// The container in which the reply ran code.
     container: Option<Value>,
+    /// Why the vendor's cache did not cover the prompt.
+    cache_miss: Option<CacheMiss>,
     /// Whether the terminal event has been seen.
     complete: bool,
     /// Whether `message_start` has been seen.
@@ -59,7 +61,7 @@ enum Takes {
 
 impl Decoder {
     /// Creates a decoder for the response to `request`.
-    pub(super) fn new(request: &ModelRequest) -> Self {
+    pub(crate) fn new(request: &ModelRequest) -> Self {
         Self {
             target: Target::of(request),
             response_tool: response_tool(request),
@@ -69,6 +71,7 @@ impl Decoder {
             usage: PartialUsage::default(),
             stop: Stop::default(),
             container: None,
+            cache_miss: None,
             complete: false,
             started: false,
             shape: Shape::default(),
@@ -165,6 +168,7 @@ impl Decoder {
             self.end(at, sink);
         }
         self.hold(message.container);
+        self.diagnose(message.diagnostics);
         self.stop.note(&message.stop_reason, &message.stop_sequence, message.stop_details.as_ref());
         Ok(())
     }
@@ -173,6 +177,17 @@ impl Decoder {
     fn hold(&mut self, container: Option<&RawValue>) {
         if let Some(Ok(found @ Value::Object(_))) = container.map(|raw| serde_json::from_str(raw.get())) {
             self.container = Some(found);
+        }
+    }
+
+    /// Stores the vendor's report about its cache.
+    fn diagnose(&mut self, diagnostics: Option<&RawValue>) {
+        // A list would be read as the members in their order.
+        let report = diagnostics.map(RawValue::get).filter(|json| json.starts_with('{'));
+        let Some(Ok(report)) = report.map(serde_json::from_str::<wire::Diagnostics<'_>>) else { return };
+        let Some(reason) = report.cache_miss_reason else { return };
+        if let Some(kind) = reason.kind.filled() {
+            self.cache_miss = Some(CacheMiss::new(kind, reason.cache_missed_input_tokens.known()));
         }
     }
 
@@ -301,7 +316,7 @@ impl Decode for Decoder {
             sink(StreamEvent::Opaque { index, kind: extras::CONTAINER, data: &data });
             sink(StreamEvent::BlockEnd { index });
         }
-        Ok(completion)
+        Ok(completion.with_cache_miss(self.cache_miss.take()))
     }
 }
 

@@ -9,13 +9,16 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, WireKey};
+use agent_core::{CacheDiagnostics, Encoded, ModelRequest, ProviderError, ToolDefinition, WireKey};
 
-use super::config::{controls_binding, is_vendor};
+use super::config::{controls_binding, is_first_party, is_vendor};
 use super::extras;
+use super::version::{self, Refused};
+use crate::cache::{self, Lifetimes, marker};
 use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
+use crate::claude::limit;
 use crate::claude::thinking;
 use crate::claude::writer::IDS;
 use crate::handoff::Handoff;
@@ -25,25 +28,45 @@ use crate::tool_schema;
 /// The member of a tool that contains its schema.
 const SCHEMA: &str = "input_schema";
 
-/// The marker of the end of a cacheable prefix. It is inserted before the closing brace of a block.
-const MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+/// Returns the lifetimes of what a request caches.
+pub(crate) fn lifetimes(request: &ModelRequest) -> Lifetimes {
+    Lifetimes::of(&request.options.cache_config, cache::OF_CLAUDE)
+}
+
+/// Where a request names its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// In the body. A header names the version of the API.
+    InBody,
+    /// In the URL. The body names this version of the API.
+    #[cfg_attr(not(feature = "vertex"), allow(dead_code, reason = "only Vertex AI has the model in the URL"))]
+    InUrl(&'static str),
+}
 
 /// Writes the body.
 ///
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
-pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, ProviderError> {
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     let format = format::choose(request, facts, native(request, facts))?;
     let choice = choose(request, &format, facts)?;
-    let plan = thinking::plan(request, facts, choice.is_forced(), controls_binding(request));
+    let most = limit::required(&request.model);
+    let plan = thinking::plan(request, facts, Some(most), choice.is_forced(), controls_binding(request));
+    let config = &request.options.cache_config;
     let caching = request.model.prompt_cache;
+    let marked = |marks: bool, ttl| (caching && marks).then(|| marker(ttl));
+    let ttl = lifetimes(request);
 
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
-    body.field("model", &request.model.id).field("max_tokens", &plan.max_tokens).field("stream", &true);
-    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && plan.takes_temperature)
-    {
+    match named {
+        Named::InBody => body.field("model", &request.model.id),
+        Named::InUrl(version) => body.field("anthropic_version", version),
+    };
+    body.field("max_tokens", &plan.max_tokens.unwrap_or(most)).field("stream", &true);
+    let sampling = plan.takes_temperature && !version::refuses(&request.model, Refused::Sampling);
+    if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && sampling) {
         body.field("temperature", &temperature);
     }
     plan.write(&mut body);
@@ -55,28 +78,32 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         body.field("stop_sequences", &stops);
     }
     if !request.tools.is_empty() || matches!(format, format::Format::Tool { .. }) {
-        write_tools(
-            body.key("tools"),
-            request,
-            &format,
-            caching && request.options.cache_config.marks_tools(),
-        );
+        write_tools(body.key("tools"), request, &format, marked(config.marks_tools(), ttl.prefix));
     }
     if !request.system_prompt.trim().is_empty() {
         let out = body.key("system");
         out.extend_from_slice(br#"[{"type":"text","text":"#);
         json::write(out, &*request.system_prompt);
-        if caching && request.options.cache_config.marks_system() {
-            out.extend_from_slice(MARKER);
-        }
+        out.extend_from_slice(marked(config.marks_system(), ttl.prefix).unwrap_or_default());
         out.extend_from_slice(b"}]");
     }
     if let Some(container) = extras::container(request, &Handoff::new(request, IDS)) {
         body.field("container", &container);
     }
-    messages::write(body.key("messages"), request, caching && request.options.cache_config.marks_messages());
+    if config.diagnostics == CacheDiagnostics::On && caching && is_first_party(&request.model) {
+        write_diagnostics(&mut body, request);
+    }
+    messages::write(body.key("messages"), request, marked(config.marks_messages(), ttl.messages));
     body.close();
     Ok(out)
+}
+
+/// Asks the vendor to compare the prompt with that of the last reply. Without an id, a later request can name this one.
+fn write_diagnostics(body: &mut Members<'_>, request: &ModelRequest) {
+    let id = Handoff::new(request, IDS).last_response_id();
+    let mut member = Members::open(body.key("diagnostics"));
+    member.field("previous_message_id", &id.filter(|id| id.starts_with("msg_")));
+    member.close();
 }
 
 fn write_choice(choice: &Choice<'_>, body: &mut Members<'_>) {
@@ -127,7 +154,12 @@ fn write_output_config(body: &mut Members<'_>, effort: Option<&str>, format: &fo
 }
 
 /// The tools do not depend on the model, so all models of this protocol share their encoded form.
-fn write_tools(out: &mut Vec<u8>, request: &ModelRequest, format: &format::Format<'_>, marked: bool) {
+fn write_tools(
+    out: &mut Vec<u8>,
+    request: &ModelRequest,
+    format: &format::Format<'_>,
+    marker: Option<&'static [u8]>,
+) {
     out.push(b'[');
     let key = WireKey::new(&[request.model.api.as_str(), "tools"]);
     let start = out.len();
@@ -139,8 +171,8 @@ fn write_tools(out: &mut Vec<u8>, request: &ModelRequest, format: &format::Forma
             encoded.marks().last().map(|m| start + *m as usize)
         },
     );
-    if let Some(at) = last.filter(|_| marked) {
-        out.splice(at..at, MARKER.iter().copied());
+    if let Some((at, marker)) = last.zip(marker) {
+        out.splice(at..at, marker.iter().copied());
     }
     if let format::Format::Tool { name, schema, description } = format {
         if out.len() > start {

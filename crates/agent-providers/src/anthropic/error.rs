@@ -15,7 +15,7 @@ use crate::rejection::{self, Target};
 const NO_ROOM: &str = "exceed context limit";
 
 /// Parses an error response. The transport adds the delay, and the request id if the body has none.
-pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
+pub(crate) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {
     if rejection::is_html(rejection.body) {
         return rejection::read(request, rejection);
     }

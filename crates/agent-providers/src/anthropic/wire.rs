@@ -49,7 +49,26 @@ pub(super) struct Message<'a> {
     #[serde(borrow)]
     pub(super) container: Option<&'a RawValue>,
     #[serde(borrow)]
+    pub(super) diagnostics: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) usage: Counts<Usage<'a>>,
+}
+
+/// The report about a prompt that the cache did not cover. Without a reason the comparison was not complete in time.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Diagnostics<'a> {
+    #[serde(borrow)]
+    pub(super) cache_miss_reason: Option<MissReason<'a>>,
+}
+
+/// The reason of the report.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct MissReason<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    pub(super) cache_missed_input_tokens: Tokens,
 }
 
 /// The members of a block that are read.
@@ -72,6 +91,8 @@ pub(super) struct Block<'a> {
     pub(super) name: Text<'a>,
     #[serde(borrow)]
     pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) citations: Option<&'a RawValue>,
 }
 
 /// The change in a `content_block_delta` or a `message_delta`.
@@ -122,6 +143,7 @@ pub(super) struct Usage<'a> {
     output_tokens: Tokens,
     cache_read_input_tokens: Tokens,
     cache_creation_input_tokens: Tokens,
+    cache_creation: Counts<CacheCreation>,
     output_tokens_details: Counts<OutputDetails>,
     /// The model calls that the reply consists of.
     #[serde(borrow)]
@@ -130,7 +152,7 @@ pub(super) struct Usage<'a> {
 
 impl Usage<'_> {
     /// Returns the counts in the order of `PartialUsage::merge`.
-    pub(super) fn counts(&self) -> [Tokens; 5] {
+    pub(super) fn counts(&self) -> [Tokens; 6] {
         [
             self.input_tokens,
             self.output_tokens,
@@ -141,6 +163,7 @@ impl Usage<'_> {
                 Counts::Given(details) => details.thinking_tokens,
                 Counts::Unreadable => Tokens::Unreadable,
             },
+            self.cache_creation.long(),
         ]
     }
 
@@ -174,6 +197,7 @@ struct Iteration<'a> {
     output_tokens: Tokens,
     cache_read_input_tokens: Tokens,
     cache_creation_input_tokens: Tokens,
+    cache_creation: Counts<CacheCreation>,
 }
 
 impl Iteration<'_> {
@@ -184,6 +208,25 @@ impl Iteration<'_> {
             self.cache_read_input_tokens.or_zero(),
             self.cache_creation_input_tokens.or_zero(),
         )
+        .with_long_cache_write(self.cache_creation.long().or_zero())
+    }
+}
+
+/// The written tokens by their lifetime.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct CacheCreation {
+    ephemeral_1h_input_tokens: Tokens,
+}
+
+impl Counts<CacheCreation> {
+    /// Returns the written tokens with the longer lifetime.
+    fn long(self) -> Tokens {
+        match self {
+            Self::Absent => Tokens::Absent,
+            Self::Given(creation) => creation.ephemeral_1h_input_tokens,
+            Self::Unreadable => Tokens::Unreadable,
+        }
     }
 }
 

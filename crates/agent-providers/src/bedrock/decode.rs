@@ -15,6 +15,7 @@ use agent_core::{Completion, ErrorKind, EventSink, ModelRequest, ProviderError, 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::citation;
 use super::encode::response_tool;
 use super::error;
 use super::wire;
@@ -211,12 +212,30 @@ impl Decoder {
             self.shape.learn(json, "input", call.input.as_str(), (at, Takes::Arguments));
             known += 1;
         }
+        if let Some(citation) = &delta.citation {
+            self.cite(at, citation.clone(), sink)?;
+            known += 1;
+        }
         if known > 1 {
             // Its text is not its whole effect.
             self.shape.forget();
         }
         if known == 0 {
             self.unknown_delta(at, json, sink);
+        }
+        Ok(())
+    }
+
+    /// Emits a source of the text of a block. A source that comes first begins the block.
+    fn cite(&mut self, at: u64, data: Value, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
+        if !self.open.iter().any(|o| o.at == at) {
+            self.open_block(at, Kind::Text, None, sink)?;
+        }
+        match self.open.iter().rfind(|o| o.at == at && matches!(o.kind, Kind::Text)) {
+            Some(open) => {
+                sink(StreamEvent::Citation { index: open.index, citation: &citation::read(data) });
+            }
+            None => sink(StreamEvent::Unrecognised { name: "citation of no text" }),
         }
         Ok(())
     }
@@ -303,6 +322,11 @@ impl Decoder {
             if let (Some(open), Some(input)) = (self.open.last_mut(), call.input) {
                 open.text(Takes::Arguments, input.get(), sink);
             }
+        } else if let Some(cited) = block.citations_content {
+            for part in &cited.content {
+                self.text(at, Takes::Text, part.text.as_str(), sink)?;
+            }
+            cited.citations.into_iter().try_for_each(|citation| self.cite(at, citation, sink))?;
         } else if let Some(kind) = block::opaque(json) {
             self.open_block(at, kind, None, sink)?;
         }

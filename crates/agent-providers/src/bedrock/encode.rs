@@ -5,6 +5,7 @@
 //! afterwards at recorded offsets, so the cached bytes contain none.
 
 mod fields;
+mod files;
 mod messages;
 
 #[cfg(test)]
@@ -13,11 +14,13 @@ mod tests;
 use std::collections::BTreeSet;
 
 use agent_core::{
-    Content, Encoded, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ToolDefinition, WireKey,
+    CacheTtl, Content, Encoded, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ToolDefinition,
+    WireKey,
 };
 use serde_json::Value;
 
 use super::family::Family;
+use crate::cache::Lifetimes;
 use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Format, Native};
@@ -27,8 +30,21 @@ use crate::json::{self, Members};
 use crate::request::refuse;
 use crate::tool_schema::declared;
 
-/// The block that ends a cacheable prefix. It follows the last block of the prefix.
-const CACHE_POINT: &[u8] = br#",{"cachePoint":{"type":"default"}}"#;
+/// Returns the block that ends a cacheable prefix. It follows the last block of the prefix.
+fn cache_point(ttl: CacheTtl) -> &'static [u8] {
+    match ttl {
+        CacheTtl::OneHour => br#",{"cachePoint":{"type":"default","ttl":"1h"}}"#,
+        _ => br#",{"cachePoint":{"type":"default"}}"#,
+    }
+}
+
+/// Returns the cache points that a request may have: of its tools, its system prompt and its messages, with their lifetimes.
+pub(super) fn lifetimes(request: &ModelRequest) -> Option<Lifetimes> {
+    let model = &*request.model;
+    let family = Family::of(model);
+    let caching = model.prompt_cache && family.caches(model);
+    caching.then(|| Lifetimes::of(&request.options.cache_config, family.lifetimes()))
+}
 
 /// The description of a tool that the conversation contains but the request no longer offers.
 const GONE: &str = "This tool can no longer be called.";
@@ -43,8 +59,10 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let facts = catalogue::find(&model.provider, &model.id);
     let format = format::choose(request, facts, native(facts))?;
     let choice = choose(request, &format, facts)?;
-    let plan = thinking::plan(request, facts, choice.is_forced(), false);
-    let caching = model.prompt_cache && family.caches(model);
+    let plan = thinking::plan(request, facts, model.max_tokens, choice.is_forced(), false);
+    let config = &request.options.cache_config;
+    let ttl = lifetimes(request);
+    let prefix = ttl.map(|ttl| cache_point(ttl.prefix));
     let fields = fields::plan(request, family, &plan);
 
     let mut out = crate::request::body_buffer(request);
@@ -57,22 +75,21 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         body.field("additionalModelResponseFieldPaths", &["/stop_sequence"]);
     }
     write_format(&mut body, request, &format);
-    write_tools(&mut body, request, &format, &choice, caching && family.caches_tools(model))?;
+    let of_tools = prefix.filter(|_| config.marks_tools() && family.caches_tools(model));
+    write_tools(&mut body, request, &format, &choice, of_tools)?;
     if !request.system_prompt.trim().is_empty() {
         let out = body.key("system");
         out.extend_from_slice(br#"[{"text":"#);
         json::write(out, &*request.system_prompt);
         out.push(b'}');
-        if caching && request.options.cache_config.marks_system() {
-            out.extend_from_slice(CACHE_POINT);
-        }
+        out.extend_from_slice(prefix.filter(|_| config.marks_system()).unwrap_or_default());
         out.push(b']');
     }
     messages::write(
         body.key("messages"),
         request,
         family,
-        caching && request.options.cache_config.marks_messages(),
+        ttl.filter(|_| config.marks_messages()).map(|ttl| cache_point(ttl.messages)),
     )?;
     body.close();
     Ok(out)
@@ -140,7 +157,7 @@ fn write_tools(
     request: &ModelRequest,
     format: &Format<'_>,
     choice: &Choice<'_>,
-    marked: bool,
+    cache_point: Option<&'static [u8]>,
 ) -> Result<(), ProviderError> {
     let called = called(request);
     if *choice == Choice::Never && called.is_empty() {
@@ -162,7 +179,7 @@ fn write_tools(
         return Err(refuse(&request.model, ErrorKind::Other, &message, advice));
     }
     let mut config = Members::open(body.key("toolConfig"));
-    write_list(config.key("tools"), request, format, &called, marked);
+    write_list(config.key("tools"), request, format, &called, cache_point);
     write_choice(&mut config, choice);
     config.close();
     Ok(())
@@ -192,7 +209,7 @@ fn write_list(
     request: &ModelRequest,
     format: &Format<'_>,
     called: &BTreeSet<String>,
-    marked: bool,
+    cache_point: Option<&'static [u8]>,
 ) {
     out.push(b'[');
     let start = out.len();
@@ -202,8 +219,8 @@ fn write_list(
         || encode_tools(request.tools.definitions()),
         |encoded| out.extend_from_slice(encoded.bytes()),
     );
-    if marked && request.options.cache_config.marks_tools() && out.len() > start {
-        out.extend_from_slice(CACHE_POINT);
+    if out.len() > start {
+        out.extend_from_slice(cache_point.unwrap_or_default());
     }
     for name in called.iter().filter(|_| request.tools.is_empty()) {
         write_tool(out, name, GONE, &Value::Null);

@@ -1,6 +1,8 @@
 //! The vendor of a model. Bedrock has one request format for all vendors, but not every model supports all of it.
 
-use agent_core::ModelConfig;
+use agent_core::{CacheTtl, ModelConfig};
+
+use crate::cache::OF_CLAUDE;
 
 /// The vendor of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +54,14 @@ impl Family {
             Self::Claude => !WITHOUT.iter().any(|old| model.id.contains(old)),
             Self::Nova => true,
             Self::DeepSeek | Self::Other => false,
+        }
+    }
+
+    /// Returns the lifetimes that a cache point can have.
+    pub(super) fn lifetimes(self) -> &'static [CacheTtl] {
+        match self {
+            Self::Claude => OF_CLAUDE,
+            Self::Nova | Self::DeepSeek | Self::Other => &[CacheTtl::FiveMinutes],
         }
     }
 

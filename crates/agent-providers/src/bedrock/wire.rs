@@ -67,6 +67,17 @@ pub(super) struct Block<'a> {
     pub(super) tool_use: Option<ToolUse<'a>>,
     #[serde(borrow)]
     pub(super) reasoning_content: Option<Reasoning<'a>>,
+    #[serde(borrow)]
+    pub(super) citations_content: Option<CitationsContent<'a>>,
+}
+
+/// A text with its sources, in a whole reply.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CitationsContent<'a> {
+    #[serde(borrow)]
+    pub(super) content: Vec<ReasoningText<'a>>,
+    pub(super) citations: Vec<serde_json::Value>,
 }
 
 /// A call.
@@ -93,6 +104,7 @@ pub(super) struct Delta<'a> {
     pub(super) tool_use: Option<Input<'a>>,
     #[serde(borrow)]
     pub(super) reasoning_content: Option<Reasoning<'a>>,
+    pub(super) citation: Option<serde_json::Value>,
 }
 
 /// A further piece of a call's arguments.
@@ -144,14 +156,42 @@ pub(super) struct Usage {
     cache_write_input_tokens: Tokens,
     cache_read_input_token_count: Tokens,
     cache_write_input_token_count: Tokens,
+    cache_details: LongWrites,
+}
+
+/// The written tokens with the longer lifetime, from a list of lifetimes.
+#[derive(Debug, Default, Clone, Copy)]
+struct LongWrites(Tokens);
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct CacheDetail<'a> {
+    #[serde(borrow)]
+    ttl: Text<'a>,
+    input_tokens: Tokens,
+}
+
+impl<'de> Deserialize<'de> for LongWrites {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(list) = Option::<&RawValue>::deserialize(deserializer)?.filter(|raw| raw.get() != "null")
+        else {
+            return Ok(Self::default());
+        };
+        let Ok(details) = serde_json::from_str::<Vec<CacheDetail<'_>>>(list.get()) else {
+            return Ok(Self(Tokens::Unreadable));
+        };
+        let long = details.iter().filter(|detail| detail.ttl.as_str() == "1h");
+        let sum = long.map(|detail| detail.input_tokens.or_zero()).fold(0, u64::saturating_add);
+        Ok(Self(Tokens::Known(sum)))
+    }
 }
 
 impl Usage {
     /// Returns the counts in the order of `PartialUsage::merge`. The vendor does not list reasoning separately.
-    pub(super) fn counts(self) -> [Tokens; 5] {
+    pub(super) fn counts(self) -> [Tokens; 6] {
         let read = self.cache_read_input_tokens.or(self.cache_read_input_token_count);
         let write = self.cache_write_input_tokens.or(self.cache_write_input_token_count);
-        [self.input_tokens, self.output_tokens, read, write, Tokens::Absent]
+        [self.input_tokens, self.output_tokens, read, write, Tokens::Absent, self.cache_details.0]
     }
 }
 

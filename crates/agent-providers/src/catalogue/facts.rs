@@ -16,16 +16,18 @@ pub struct ModelFacts {
     pub name: String,
     /// The protocol that the provider uses for this model.
     pub api: ApiProtocol,
-    /// The maximum number of tokens of prompt and reply together.
-    pub context_window: u32,
-    /// The maximum number of tokens of a reply.
-    pub max_tokens: u32,
-    /// Whether the model accepts images. Default: false.
-    #[serde(default)]
-    pub images: bool,
-    /// How a request asks the model to think. Default: [`ThinkingForm::None`].
-    #[serde(default = "no_thinking")]
-    pub thinking: ThinkingForm,
+    /// The maximum number of tokens of prompt and reply together; `None` if no source states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_window: Option<u32>,
+    /// The maximum number of tokens of a reply; `None` if no source states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// Whether the model accepts images; `None` if no source states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<bool>,
+    /// How a request asks the model to think; `None` if no source states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<ThinkingForm>,
     /// The supported thinking levels. An empty list means all levels.
     #[serde(default)]
     pub thinking_levels: Vec<ThinkingLevel>,
@@ -44,9 +46,9 @@ pub struct ModelFacts {
     /// Whether the model accepts a temperature. Default: true.
     #[serde(default = "yes")]
     pub sampling: bool,
-    /// Whether the provider can enforce a JSON schema for a reply. Default: false.
-    #[serde(default)]
-    pub json_schema: bool,
+    /// Whether the provider can enforce a JSON schema for a reply; `None` if no source states it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json_schema: Option<bool>,
     /// Prices in millionths of a US dollar per million tokens; 3,000,000 is 3 dollars. All prices are zero if none is known
     /// or the model runs locally.
     #[serde(default)]
@@ -74,27 +76,32 @@ pub enum ThinkingOff {
 }
 
 impl ModelFacts {
-    /// Returns `model` with the context window, limits, capabilities and prices of this entry. Key, address, headers and name
-    /// do not change.
+    /// Returns `model` with the context window, limits, capabilities and prices of this entry. Facts that the entry lacks,
+    /// key, address, headers and name do not change.
     #[must_use]
     pub fn apply(&self, mut model: ModelConfig) -> ModelConfig {
-        model.context_window = self.context_window;
-        model.max_tokens = self.max_tokens;
-        model.images = self.images;
-        model.thinking = self.thinking;
-        model.thinking_levels.clone_from(&self.thinking_levels);
-        model.cost = self.cost.clone();
+        model.context_window = self.context_window.or(model.context_window);
+        model.max_tokens = self.max_tokens.or(model.max_tokens);
+        model.images = self.images.unwrap_or(model.images);
+        if let Some(thinking) = self.thinking {
+            model.thinking = thinking;
+            model.thinking_levels.clone_from(&self.thinking_levels);
+        }
+        if self.cost.is_known() {
+            model.cost = self.cost.clone();
+        }
         model
     }
 
-    /// Returns whether `model` has all these facts.
+    /// Returns whether `model` has all the facts of this entry, and limits of its own or those of this entry.
     pub(super) fn are_of(&self, model: &ModelConfig) -> bool {
-        model.context_window == self.context_window
-            && model.max_tokens == self.max_tokens
-            && model.images == self.images
-            && model.thinking == self.thinking
-            && model.thinking_levels == self.thinking_levels
-            && model.cost == self.cost
+        let has = |limit: Option<u32>, fact: Option<u32>| limit.is_some() || fact.is_none();
+        has(model.context_window, self.context_window)
+            && has(model.max_tokens, self.max_tokens)
+            && self.images.is_none_or(|images| images == model.images)
+            && self.thinking.is_none_or(|form| form == model.thinking)
+            && (self.thinking.is_none() || self.thinking_levels == model.thinking_levels)
+            && (!self.cost.is_known() || self.cost == model.cost)
     }
 
     /// Returns a configuration of this model without key and address.
@@ -106,8 +113,4 @@ impl ModelFacts {
 
 fn yes() -> bool {
     true
-}
-
-fn no_thinking() -> ThinkingForm {
-    ThinkingForm::None
 }

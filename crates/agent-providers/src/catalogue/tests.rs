@@ -13,14 +13,17 @@ fn the_checked_in_list_is_read_and_every_entry_is_whole() {
     for facts in models() {
         let what = format!("{}/{}", facts.provider, facts.id);
         assert!(seen.insert(what.clone()), "{what} twice");
-        assert!(facts.max_tokens > 0 && facts.max_tokens <= facts.context_window, "{what}");
+        assert!(facts.max_tokens != Some(0) && facts.context_window != Some(0), "{what}");
+        if let (Some(limit), Some(window)) = (facts.max_tokens, facts.context_window) {
+            assert!(limit <= window, "{what}");
+        }
         assert!(facts.source.split(' ').all(|s| s.starts_with("https://")), "{what}");
         assert!(facts.as_of.len() == "2026-11-21".len(), "{what}");
         assert!(!facts.name.is_empty(), "{what}");
         assert!(!facts.thinking_levels.contains(&ThinkingLevel::Off), "{what}");
         assert!(facts.cost.input <= facts.cost.output, "{what}: an answer costs no less than a prompt");
         assert!(facts.cost.cache_read <= facts.cost.input, "{what}");
-        assert!(facts.thinking != ThinkingForm::Budget || facts.max_tokens >= 2_048, "{what}");
+        assert!(facts.thinking != Some(ThinkingForm::Budget) || facts.max_tokens >= Some(2_048), "{what}");
         if facts.provider == "anthropic" {
             assert_eq!(facts.api, ApiProtocol::AnthropicMessages, "{what}");
             // The vendor's rule: a cache write costs a quarter more than a prompt token.
@@ -63,7 +66,7 @@ fn another_model_is_not_taken_for_a_known_one() {
     check_find("anthropic", "claude-sonnet-4-9", None);
     check_find("anthropic", "claude-opus-5-6", None);
     check_find("openai", "gpt-4o-mini-audio-preview", None);
-    check_find("openai", "gpt-4", None);
+    check_find("openai", "gpt-3", None);
     check_find("openrouter", "gpt-4.1", None);
     check_find("ollama", "qwen3-embedding", None);
     check_find("anthropic", "", None);
@@ -77,7 +80,10 @@ fn a_configuration_is_filled_and_what_it_says_of_the_caller_stays() {
     let before =
         ModelConfig::anthropic("claude-haiku-5-5", "Mine", "key").with_base_url("http://localhost:1");
     let model = configure(before);
-    assert_eq!((model.context_window, model.max_tokens, model.images), (1_000_000, 128_000, true));
+    assert_eq!(
+        (model.context_window, model.max_tokens, model.images),
+        (Some(1_000_000), Some(128_000), true)
+    );
     assert_eq!(model.thinking, ThinkingForm::Adaptive);
     assert_eq!((&*model.name, model.base_url.as_deref()), ("Mine", Some("http://localhost:1")));
     assert!(model.api_key.is_some());
@@ -85,7 +91,7 @@ fn a_configuration_is_filled_and_what_it_says_of_the_caller_stays() {
     let unknown = ModelConfig::anthropic("claude-of-next-year", "Mine", "key");
     assert_eq!(configure(unknown.clone()), unknown);
     let known = find("groq", "openai/gpt-oss-20b").unwrap().to_model();
-    assert_eq!((&*known.provider, known.context_window), ("groq", 131_072));
+    assert_eq!((&*known.provider, known.context_window), ("groq", Some(131_072)));
 }
 
 #[test]
@@ -106,13 +112,75 @@ fn a_list_of_ones_own_wins_and_a_broken_one_is_an_error() {
         "contextWindow":1000,"maxTokens":100,"asOf":"2026-11-21","source":"a contract"}]"#;
     let both = Catalogue::builtin().with(Catalogue::from_json(mine).unwrap());
     let facts = both.find("anthropic", "claude-sonnet-4-6").unwrap();
-    assert_eq!((facts.context_window, &*facts.name), (1_000, "Ours"));
-    assert_eq!((facts.thinking, facts.thinking_off), (ThinkingForm::None, ThinkingOff::Unsaid));
-    assert!(facts.forced_tools && facts.sampling && facts.thinking_budget && !facts.json_schema);
+    assert_eq!((facts.context_window, &*facts.name), (Some(1_000), "Ours"));
+    assert_eq!((facts.thinking, facts.thinking_off), (None, ThinkingOff::Unsaid));
+    assert!(
+        facts.forced_tools
+            && facts.sampling
+            && facts.thinking_budget
+            && facts.json_schema.is_none()
+            && facts.images.is_none()
+    );
     assert_eq!(both.models().len(), models().len() + 1);
-    assert_eq!(both.configure(ModelConfig::anthropic("claude-sonnet-4-6", "x", "k")).context_window, 1_000);
+    assert_eq!(
+        both.configure(ModelConfig::anthropic("claude-sonnet-4-6", "x", "k")).context_window,
+        Some(1_000)
+    );
     for broken in ["", "{}", "[1]", r#"[{"provider":"x"}]"#] {
         let error = Catalogue::from_json(broken).unwrap_err();
         assert!(error.to_string().contains("cannot be read"), "{error}");
     }
+}
+
+/// The names of chat models in the newest SDKs of the vendors.
+#[test]
+fn the_models_of_the_sdks_have_entries() {
+    let of_provider = [
+        (
+            "openai",
+            "gpt-6.2-astra gpt-6.2-sol gpt-6.1-sol gpt-6.1-terra gpt-6-astra gpt-6-sol gpt-6-luna gpt-5.6-luna o4-mini",
+        ),
+        (
+            "anthropic",
+            "claude-mythos-5-2 claude-fable-5-2 claude-opus-5-5 claude-sonnet-5-5 claude-haiku-5-5 claude-opus-4-1-20250805",
+        ),
+        (
+            "google",
+            "gemini-4-argon gemini-3.8-flash gemini-3.7-flash gemini-3-pro-preview gemini-3.1-flash-lite",
+        ),
+        (
+            "bedrock",
+            "us.amazon.nova-pro-v1:0 us.amazon.nova-premier-v1:0 us.anthropic.claude-sonnet-5-5-v1:0 anthropic.claude-opus-5 global.anthropic.claude-haiku-5-5",
+        ),
+        ("ollama", "gemma4:12b llama3.2 qwen3.6:27b gpt-oss:120b"),
+    ];
+    for (provider, ids) in of_provider {
+        for id in ids.split(' ') {
+            assert!(find(provider, id).is_some(), "{provider}/{id}");
+        }
+    }
+    let known = find("openai", "gpt-6.2-sol").unwrap();
+    assert_eq!((known.context_window, known.max_tokens), (Some(1_050_000), Some(128_000)));
+    assert_eq!(Usage::new(1_000_000, 1_000, 0, 0).cost(&known.cost).total, 4_000_000 + 15_000);
+}
+
+/// An entry that states nothing but the name of a model leaves the configuration as it is.
+#[test]
+fn an_entry_without_facts_changes_nothing() {
+    let bare = find("openai", "gpt-6-rosalind").unwrap();
+    assert_eq!((bare.context_window, bare.max_tokens, bare.images), (None, None, None));
+    let model = ModelConfig::openai_responses("gpt-6-rosalind", "R", "key");
+    assert_eq!(configure(model.clone()), model);
+    assert_eq!(complete(&model), None);
+}
+
+#[test]
+fn a_model_string_gets_the_protocol_of_its_entry() {
+    let api = |text: &str| named(text).unwrap().api;
+    assert_eq!(api("openai/gpt-6.2-sol"), ApiProtocol::OpenAiResponses);
+    assert_eq!(api("openai/gpt-4.1"), ApiProtocol::OpenAiCompletions);
+    assert_eq!(api("openai_responses/gpt-4.1"), ApiProtocol::OpenAiResponses);
+    assert_eq!(api("openai/gpt-of-next-year"), ApiProtocol::OpenAiCompletions);
+    assert_eq!(named("anthropic/claude-sonnet-5-5").unwrap().max_tokens, Some(128_000));
+    assert!(named("nobody/x").is_err());
 }

@@ -41,7 +41,7 @@ pub(crate) enum Native {
 impl Native {
     /// Returns the catalogue's value, or `likely` for a model that the catalogue lacks.
     pub(crate) fn of(facts: Option<&ModelFacts>, likely: bool) -> Self {
-        if facts.map_or(likely, |f| f.json_schema) { Self::Yes } else { Self::No }
+        if facts.and_then(|f| f.json_schema).unwrap_or(likely) { Self::Yes } else { Self::No }
     }
 }
 

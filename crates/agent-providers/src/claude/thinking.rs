@@ -15,8 +15,8 @@ pub(crate) const MIN_ANSWER: u32 = 1_024;
 /// The thinking options of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The maximum number of tokens of thinking and answer together.
-    pub(crate) max_tokens: u32,
+    /// The maximum number of tokens of thinking and answer together; `None` if it is unknown.
+    pub(crate) max_tokens: Option<u32>,
     /// The name of the effort.
     pub(crate) effort: Option<&'static str>,
     /// Whether a temperature can be sent as well.
@@ -37,12 +37,13 @@ enum Thinking {
     Adaptive,
 }
 
-/// Returns the thinking options of a request. `forced` states that a tool call is required, which disables thinking because
+/// Returns the thinking options of a request. `most` is the output limit of the model, if it is known. `forced` states that a tool call is required, which disables thinking because
 /// the API does not combine them. `drops_unbound` lets the API drop thinking whose preceding messages have changed, where
 /// it supports that.
 pub(crate) fn plan(
     request: &ModelRequest,
     facts: Option<&ModelFacts>,
+    most: Option<u32>,
     forced: bool,
     drops_unbound: bool,
 ) -> Plan {
@@ -50,12 +51,12 @@ pub(crate) fn plan(
     // A configuration created without the catalogue has `Budget`, which newer models reject.
     let (form, levels) = match facts {
         Some(facts) if model.thinking == ThinkingForm::Budget && !facts.thinking_budget => {
-            (facts.thinking, &facts.thinking_levels)
+            (facts.thinking.unwrap_or(model.thinking), &facts.thinking_levels)
         }
         _ => (model.thinking, &model.thinking_levels),
     };
     let level = request.options.thinking_level.clamp_to(levels);
-    let limit = request.options.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let limit = request.options.max_tokens.or(most).map(|limit| limit.max(1));
     let off = match facts.map(|f| f.thinking_off) {
         Some(ThinkingOff::Never) if drops_unbound => Thinking::Anyway,
         Some(ThinkingOff::Disabled) => Thinking::Disabled,
@@ -74,7 +75,7 @@ pub(crate) fn plan(
     }
     match form {
         ThinkingForm::Budget if !forced && !continues_without_thought(request) => {
-            let Some((max_tokens, budget)) = budget(request, level, limit) else { return quiet };
+            let Some((max_tokens, budget)) = budget(request, level, limit, most) else { return quiet };
             Plan { max_tokens, takes_temperature: false, thinking: Thinking::Budget(budget), ..quiet }
         }
         // Without thinking, models that think by default accept no effort above high.
@@ -107,11 +108,16 @@ fn continues_without_thought(request: &ModelRequest) -> bool {
 
 /// Returns the output limit, raised for the budget as far as the model allows, and the budget. Returns `None` if not
 /// even the smallest budget fits.
-fn budget(request: &ModelRequest, level: ThinkingLevel, limit: u32) -> Option<(u32, u32)> {
+fn budget(
+    request: &ModelRequest,
+    level: ThinkingLevel,
+    limit: Option<u32>,
+    most: Option<u32>,
+) -> Option<(Option<u32>, u32)> {
     let wanted = request.options.thinking_budgets.for_level(level)?.max(MIN_BUDGET);
     let needed = wanted.saturating_add(MIN_ANSWER);
-    let max_tokens = limit.max(needed.min(request.model.max_tokens));
-    let budget = wanted.min(max_tokens.saturating_sub(MIN_ANSWER));
+    let max_tokens = limit.map(|limit| limit.max(most.unwrap_or(needed).min(needed)));
+    let budget = max_tokens.map_or(wanted, |max| wanted.min(max.saturating_sub(MIN_ANSWER)));
     (budget >= MIN_BUDGET).then_some((max_tokens, budget))
 }
 
@@ -120,6 +126,7 @@ fn effort(level: ThinkingLevel) -> &'static str {
         ThinkingLevel::Off | ThinkingLevel::Minimal | ThinkingLevel::Low => "low",
         ThinkingLevel::Medium => "medium",
         ThinkingLevel::XHigh => "xhigh",
+        ThinkingLevel::Max => "max",
         _ => "high",
     }
 }

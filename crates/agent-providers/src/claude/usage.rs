@@ -8,15 +8,15 @@ use crate::token_count::{self, Tokens};
 /// value.
 #[derive(Debug, Default, Clone, Copy)]
 pub(crate) struct PartialUsage {
-    counts: [u64; 5],
+    counts: [u64; 6],
     /// The counts that the others do not include.
     extra: Usage,
 }
 
 impl PartialUsage {
-    /// Replaces the counts that are present: input, output, cache reads, cache writes and reasoning. The counts of a reply
-    /// never decrease, so a 0 replaces nothing; some relays send it for a count that they do not know.
-    pub(crate) fn merge(&mut self, counts: [Tokens; 5], sink: &mut EventSink<'_>) {
+    /// Replaces the counts that are present: input, output, cache reads, cache writes, reasoning, and the cache writes with the
+    /// longer lifetime, which the cache writes include. The counts of a reply never decrease, so a 0 replaces nothing; some relays send it for a count that they do not know.
+    pub(crate) fn merge(&mut self, counts: [Tokens; 6], sink: &mut EventSink<'_>) {
         token_count::report(token_count::unreadable(&counts), sink);
         for (slot, count) in self.counts.iter_mut().zip(counts) {
             *slot = count.known().filter(|count| *count > 0).unwrap_or(*slot);
@@ -38,8 +38,10 @@ impl PartialUsage {
 
     /// Returns the counts so far. The vendors' counts are disjoint, and reasoning is a part of the output unless it is larger.
     pub(crate) fn counted(self) -> Usage {
-        let [input, output, cache_read, cache_write, reasoning] = self.counts;
+        let [input, output, cache_read, cache_write, reasoning, long] = self.counts;
         let output = if reasoning > output { output.saturating_add(reasoning) } else { output };
-        Usage::new(input, output, cache_read, cache_write).with_reasoning(reasoning)
+        Usage::new(input, output, cache_read, cache_write)
+            .with_reasoning(reasoning)
+            .with_long_cache_write(long.min(cache_write))
     }
 }

@@ -1,8 +1,8 @@
 //! Writes a unit of history as messages, for both protocols: selects the blocks, their order and what is omitted.
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, ImageContent, Message, ModelRequest, ThinkingContent, ToolCall,
-    ToolResultMessage, Unit, UserMessage,
+    AgentMessage, AssistantMessage, Citation, Content, ImageContent, Message, ModelRequest, TextContent,
+    ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage,
 };
 
 use serde_json::Value;
@@ -30,6 +30,14 @@ pub(crate) trait Form {
 
     /// Writes an image.
     fn image(&self, out: &mut Vec<u8>, image: &ImageContent);
+    /// Returns whether the API takes this document, search result or recording.
+    fn takes_file(&self, file: &Content, place: Place) -> bool;
+    /// Writes a document, a search result or a recording.
+    fn file(&self, out: &mut Vec<u8>, file: &Content);
+    /// Returns whether a text is sent back with its citations.
+    fn cites(&self) -> bool;
+    /// Writes a text with its citations.
+    fn cited(&self, out: &mut Vec<u8>, text: &str, citations: &[Citation]);
     /// Returns whether the API accepts this thinking of the same model.
     fn takes(&self, thinking: &ThinkingContent) -> bool;
     /// Writes thinking.
@@ -40,6 +48,15 @@ pub(crate) trait Form {
     fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, mark: Option<&str>);
     /// Writes a result. `content` is a JSON list of blocks without its brackets.
     fn result(&self, out: &mut Vec<u8>, id: &str, content: &[u8], is_error: bool);
+}
+
+/// Where a block is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// In a message of the user.
+    Message,
+    /// In the result of a call.
+    Result,
 }
 
 /// The part of a reply that is sent.
@@ -75,6 +92,11 @@ impl<'r, F: Form> Writer<'r, F> {
         Self { rules: Handoff::new(request, IDS), form }
     }
 
+    #[cfg(feature = "bedrock")]
+    pub(crate) fn form(&self) -> &F {
+        &self.form
+    }
+
     /// Returns the messages of a unit: a user message, or a reply with the results of its calls.
     pub(crate) fn unit(&self, unit: &Unit) -> Blocks {
         self.part(unit, Part::Whole)
@@ -97,13 +119,21 @@ impl<'r, F: Form> Writer<'r, F> {
     fn user(&self, blocks: &mut Blocks, message: &UserMessage) {
         blocks.open(USER);
         for content in &message.content {
-            match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
-                Content::Image(image) => self.image(blocks, image),
-                _ => {}
-            }
+            self.given(blocks, content, Place::Message);
         }
         blocks.close();
+    }
+
+    /// Writes a block of a user message or a result.
+    fn given(&self, blocks: &mut Blocks, content: &Content, place: Place) {
+        match content {
+            Content::Text(text) => blocks.text(handoff::text(text)),
+            Content::Image(image) => self.image(blocks, image),
+            file if self.form.takes_file(file, place) => {
+                blocks.block(Marked::Yes, |out| self.form.file(out, file));
+            }
+            other => blocks.text(handoff::file_text(other).as_deref()),
+        }
     }
 
     fn image(&self, blocks: &mut Blocks, image: &ImageContent) {
@@ -117,7 +147,7 @@ impl<'r, F: Form> Writer<'r, F> {
         blocks.open(ASSISTANT);
         for content in &reply.content {
             match content {
-                Content::Text(text) => blocks.text(handoff::text(text)),
+                Content::Text(text) => self.text(blocks, reply, text),
                 Content::Thinking(thinking) => self.thinking(blocks, reply, thinking),
                 Content::ToolCall(call) => blocks.block(Marked::Yes, |out| self.call(out, reply, call)),
                 Content::Opaque(opaque) if self.form.is_content(&opaque.kind) => {
@@ -132,6 +162,17 @@ impl<'r, F: Form> Writer<'r, F> {
             }
         }
         blocks.close();
+    }
+
+    /// Writes a text, with its sources for the model that named them.
+    fn text(&self, blocks: &mut Blocks, reply: &AssistantMessage, content: &TextContent) {
+        let text = handoff::text(content);
+        match text.filter(|_| !content.citations.is_empty() && self.rules.same_model(reply)) {
+            Some(cited) if self.form.cites() => {
+                blocks.block(Marked::Yes, |out| self.form.cited(out, cited, &content.citations));
+            }
+            _ => blocks.text(text),
+        }
     }
 
     fn thinking(&self, blocks: &mut Blocks, reply: &AssistantMessage, thinking: &ThinkingContent) {
@@ -167,8 +208,8 @@ impl<'r, F: Form> Writer<'r, F> {
             match content {
                 Content::Text(text) => inner.text(handoff::text(text)),
                 Content::Image(_) if result.is_error => inner.text(Some(IMAGE_IN_ERROR)),
-                Content::Image(image) => self.image(&mut inner, image),
-                _ => {}
+                file if result.is_error => inner.text(handoff::file_text(file).as_deref()),
+                other => self.given(&mut inner, other, Place::Result),
             }
         }
         let note =

@@ -19,6 +19,7 @@ use agent_core::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::citation;
 use super::encode::answer_tool;
 use super::error;
 use super::wire::{
@@ -314,6 +315,12 @@ impl Decode for Decoder {
             self.about.push((CONTINUATION, Value::String(token)));
         }
         for (kind, data) in std::mem::take(&mut self.about) {
+            let citations = match kind {
+                GROUNDING => citation::of_grounding(&data),
+                CITATIONS => citation::of_quotes(&data),
+                _ => Vec::new(),
+            };
+            citations.iter().for_each(|citation| self.blocks.cite(citation, sink));
             let index = self.blocks.start(sink);
             sink(StreamEvent::Opaque { index, kind, data: &data });
             sink(StreamEvent::BlockEnd { index });

@@ -105,7 +105,9 @@ fn choice<'r>(request: &'r ModelRequest, format: &'r Format<'r>) -> Result<Choic
 fn write_config(body: &mut Members<'_>, request: &ModelRequest, known: Known, format: &Format<'_>) {
     let plan = thinking::plan(request, known);
     let mut config = Members::open(body.key("generationConfig"));
-    config.field("maxOutputTokens", &plan.max_tokens);
+    if let Some(limit) = plan.max_tokens {
+        config.field("maxOutputTokens", &limit);
+    }
     if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite()) {
         config.field("temperature", &temperature);
     }

@@ -50,7 +50,7 @@ pub(super) fn unwrapped(chunk: &str) -> Option<ProviderError> {
 }
 
 /// Parses an error instead of a chunk.
-pub(super) fn in_stream(body: &str) -> ProviderError {
+pub(crate) fn in_stream(body: &str) -> ProviderError {
     unwrapped(body).unwrap_or_else(|| {
         let context = ErrorContext::new("the stream reported an error and did not say which");
         ProviderError::new(ErrorKind::Network, context)
@@ -112,16 +112,32 @@ fn seconds(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(number).ok()
 }
 
-fn advised(error: ProviderError, request: &ModelRequest) -> ProviderError {
+/// Returns whether an error has Google's form rather than that of the publisher of the model: its `error` has no `type`.
+#[cfg(feature = "vertex")]
+pub(crate) fn is_of_google(body: &[u8]) -> bool {
+    let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
+    let object = body.as_array().and_then(|list| list.first()).unwrap_or(&body);
+    object
+        .get("error")
+        .is_some_and(|error| error.is_object() && !error.get("type").is_some_and(Value::is_string))
+}
+
+/// Adds advice to an error, according to its kind and the API.
+pub(crate) fn advised(error: ProviderError, request: &ModelRequest) -> ProviderError {
     let kind = error.kind();
     let advice = match (request.model.api, kind) {
-        (ApiProtocol::GoogleVertex, ErrorKind::Auth) => Some(
+        (ApiProtocol::GoogleVertex | ApiProtocol::AnthropicVertex, ErrorKind::Auth) => Some(
             "check that the credential is valid, that it may use Vertex AI in this project \
              (role roles/aiplatform.user) and that the Vertex AI API is enabled there"
                 .to_owned(),
         ),
         (ApiProtocol::GoogleVertex, ErrorKind::ModelNotFound) => Some(format!(
             "check the model id {:?}, and that the model is served in this region; many are in \"global\" only",
+            request.model.id
+        )),
+        (ApiProtocol::AnthropicVertex, ErrorKind::ModelNotFound) => Some(format!(
+            "check the model id {:?}, that the model is enabled in the Model Garden of this project, and that it is \
+             served in this region",
             request.model.id
         )),
         _ => rejection::advice(kind, &request.model),

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use agent_core::{AgentMessage, ApiProtocol, History, ModelConfig, StopReason};
+use agent_core::{
+    AgentMessage, ApiProtocol, Citing, DocumentContent, History, MediaContent, ModelConfig,
+    SearchResultContent, StopReason,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -191,4 +194,36 @@ fn the_wire_key_differs_in_everything_the_bytes_depend_on() {
         assert!(keys.iter().skip(i + 1).all(|b| a != b), "{i}");
     }
     assert_eq!(wire_key(&base, &["x"]), wire_key(&request(true), &["x"]));
+}
+
+/// One document, search result and recording of each form.
+pub(crate) fn files() -> Vec<Content> {
+    let base64 = |mime_type: &str| FileSource::Base64 { data: "QUJD".into(), mime_type: mime_type.into() };
+    let url = FileSource::Url { url: "https://a/b.pdf".into(), mime_type: None };
+    vec![
+        Content::document(DocumentContent::pdf("QUJD").with_title("a.pdf").with_citing(Citing::On)),
+        Content::document(DocumentContent::text("a text").with_title("notes").with_context("old")),
+        Content::document(DocumentContent::new(url)),
+        Content::document(DocumentContent::new(FileSource::Uploaded { file_id: "file-1".into() })),
+        Content::search_result(SearchResultContent::new("https://a", "A", ["one", "two"])),
+        Content::Audio(MediaContent::new(base64("audio/wav"))),
+        Content::Video(MediaContent::new(base64("video/mp4"))),
+    ]
+}
+
+#[test]
+fn a_file_that_cannot_be_sent_becomes_a_text() {
+    let texts: Vec<String> = files().iter().map(|file| file_text(file).unwrap().into_owned()).collect();
+    assert_eq!(
+        texts,
+        [
+            "[document left out: a.pdf; this API does not take it]",
+            "notes\n\na text",
+            "[document left out: this API does not take it]",
+            "[document left out: this API does not take it]",
+            "A (https://a)\n\none\n\ntwo",
+            "[sound left out: this API does not take it]",
+            "[film left out: this API does not take it]",
+        ]
+    );
 }

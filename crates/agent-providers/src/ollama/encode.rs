@@ -11,7 +11,7 @@ use agent_core::{
 use http::header;
 
 use crate::answer_format;
-use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, text, wire_key};
+use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, file_text, text, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
@@ -79,12 +79,11 @@ fn options(members: &mut Members<'_>, request: &ModelRequest) -> Result<(), Prov
         ));
     }
     let mut options = Members::open(members.key("options"));
-    let limit = request.options.max_tokens.unwrap_or(model.max_tokens);
-    if limit > 0 {
+    if let Some(limit) = request::output_limit(request) {
         options.field("num_predict", &limit);
     }
-    if model.context_window > 0 {
-        options.field("num_ctx", &model.context_window);
+    if let Some(window) = model.context_window {
+        options.field("num_ctx", &window);
     }
     if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite()) {
         options.field("temperature", &temperature);
@@ -227,7 +226,7 @@ impl Out {
                     (ImageOut::Keep, ImageContent::Base64 { data, .. }) => said.pictures.push(data),
                     (ImageOut::Keep, _) => self.by_address = true,
                 },
-                _ => {}
+                other => join(&mut said.text, &file_text(other).unwrap_or_default()),
             }
         }
         said

@@ -2,6 +2,7 @@
 
 mod choice;
 mod end;
+mod sources;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use choice::Form;
 use end::Ending;
+use sources::Sources;
 
 /// The data of the last event.
 const DONE: &str = "[DONE]";
@@ -40,6 +42,7 @@ pub(super) struct Decoder {
     /// The thinking parts that must be sent back unchanged, with the pieces of one part joined.
     details: Vec<Value>,
     refusal: String,
+    sources: Sources,
     reason: Option<String>,
     /// Whether token counts have arrived.
     counted: bool,
@@ -87,6 +90,7 @@ impl Decoder {
             ids: CallIds::new(&request.history),
             details: Vec::new(),
             refusal: String::new(),
+            sources: Sources::default(),
             reason: None,
             counted: false,
             done: false,
@@ -153,6 +157,7 @@ impl Decoder {
             self.begun = true;
             sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
+        self.sources.search(chunk.search_results, chunk.citations);
         let listed = chunk.choices.listed;
         // A shape holds one text and no counts.
         let plain = !chunk.usage.is_present() && !chunk.x_groq.is_present();
@@ -213,6 +218,7 @@ impl Decoder {
                 }
             }
         }
+        self.sources.annotate(delta.annotations);
         self.refusal.push_str(delta.refusal.as_str());
         for call in delta.tool_calls.iter().flatten() {
             self.blocks.close(sink);
@@ -256,6 +262,7 @@ impl Decoder {
     }
 
     fn end(&mut self, sink: &mut EventSink<'_>) {
+        self.sources.emit(&self.blocks, sink);
         self.blocks.close(sink);
         self.calls.end(&mut self.ids, sink);
         if self.details_matter() {

@@ -44,6 +44,8 @@ pub(super) struct Dialect {
     pub(super) ids: Ids,
     /// Whether Anthropic's cache markers are sent.
     pub(super) cache_markers: bool,
+    /// Whether a user message accepts files and sounds.
+    pub(super) files: bool,
     /// Whether `response_format` accepts a schema. Otherwise a request can only require a JSON object.
     pub(super) json_schema: bool,
 }
@@ -104,6 +106,7 @@ fn common() -> Dialect {
         thinking: ThinkingFormat::OpenAi,
         ids: Ids::Word(64),
         cache_markers: false,
+        files: false,
         json_schema: true,
     }
 }
@@ -114,6 +117,7 @@ fn openai(d: &mut Dialect) {
     d.store = true;
     d.strict_tools = true;
     d.prompt_cache_key = true;
+    d.files = true;
     d.replay = Replay::Omit;
     d.ids = Ids::Word(40);
 }
@@ -163,6 +167,7 @@ const VENDORS: &[Vendor] = &[
             d.thinking = ThinkingFormat::OpenRouter;
             d.replay = Replay::Field("reasoning");
             d.cache_markers = true;
+            d.files = true;
         },
     },
     Vendor {
@@ -317,6 +322,7 @@ impl Dialect {
         put(&mut self.strict_tools, set.strict_tools);
         put(&mut self.prompt_cache_key, set.prompt_cache_key);
         put(&mut self.json_schema, set.json_schema);
+        put(&mut self.files, set.files);
         if let Some(field) = &set.max_tokens_field {
             self.max_tokens = Cow::Owned(field.clone());
         }
@@ -351,7 +357,9 @@ impl Dialect {
         };
         let name = if self.tool_result_name { "named" } else { "" };
         let marked = if self.cache_markers { "marked" } else { "" };
-        wire_key(request, &["chat", replay, field, &ids, name, marked])
+        let points = if super::encode::places_breakpoints(request) { "points" } else { "" };
+        let files = if self.files { "files" } else { "" };
+        wire_key(request, &["chat", replay, field, &ids, name, marked, points, files])
     }
 }
 

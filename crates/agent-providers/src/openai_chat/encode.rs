@@ -8,12 +8,15 @@ mod unit;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ModelRequest, ProviderError, UnitKind, WireKey};
+use std::time::Duration;
+
+use agent_core::{CacheTtl, Encoded, ModelRequest, ProviderError, UnitKind, WireKey};
 use http::header::{self, HeaderName};
 
 use super::dialect::{Auth, Dialect};
 use super::options;
 use crate::answer_format;
+use crate::cache::{Lifetimes, OF_CLAUDE, OpenAiCache, marker};
 use crate::handoff::{Handoff, wire_key};
 use crate::json::{Members, write};
 use crate::marks::Marks;
@@ -24,8 +27,55 @@ use crate::tool_schema::declared;
 /// The assistant text between tool results and a user message, for servers that require one.
 const BRIDGE: &[u8] = br#"{"role":"assistant","content":"I have the results of the tools."}"#;
 
-/// The text inserted at a mark to make the preceding message the end of a cached prefix.
-const CACHE_MARKER: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
+/// The texts that are inserted at marks to make the preceding part of a request the end of a cached prefix. Empty texts
+/// mark nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Markers {
+    tools: &'static [u8],
+    system: &'static [u8],
+    messages: &'static [u8],
+}
+
+impl Markers {
+    fn of(request: &ModelRequest, dialect: &Dialect) -> Self {
+        let config = &request.options.cache_config;
+        if dialect.cache_markers {
+            let ttl = Lifetimes::of(config, OF_CLAUDE);
+            let marker = |marks: bool, ttl| if marks { marker(ttl) } else { b"" };
+            return Self {
+                tools: marker(config.marks_tools(), ttl.prefix),
+                system: marker(config.marks_system(), ttl.prefix),
+                messages: marker(config.marks_messages(), ttl.messages),
+            };
+        }
+        cache(request).map_or_else(Self::default, |cache| Self {
+            tools: b"",
+            system: cache.of_system(request),
+            messages: cache.of_messages(request),
+        })
+    }
+}
+
+/// Returns the options of OpenAI's prompt cache, if the request goes to OpenAI.
+pub(super) fn cache(request: &ModelRequest) -> Option<OpenAiCache> {
+    let model = &request.model;
+    let is_vendor = model.provider == "openai" || request::https_host(model) == Some("api.openai.com");
+    OpenAiCache::of(request, &[CacheTtl::ThirtyMinutes]).filter(|_| is_vendor)
+}
+
+/// Returns whether the request places the breakpoints of OpenAI's cache.
+pub(super) fn places_breakpoints(request: &ModelRequest) -> bool {
+    cache(request).is_some_and(OpenAiCache::is_explicit)
+}
+
+/// Returns how long the vendor keeps what a request caches.
+pub(super) fn cache_lifetime(request: &ModelRequest) -> Option<Duration> {
+    let config = &request.options.cache_config;
+    if Dialect::of(&request.model).cache_markers {
+        return Lifetimes::of(config, OF_CLAUDE).shortest(config);
+    }
+    cache(request).map(OpenAiCache::lifetime)
+}
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     let model = &request.model;
@@ -55,17 +105,17 @@ fn body(request: &ModelRequest, dialect: &Dialect) -> Vec<u8> {
     let mut members = Members::open(&mut out);
     members.field("model", &request.model.id).field("stream", &true);
     options::write(&mut members, request, dialect);
-    tools(&mut members, request, dialect);
-    messages(members.key("messages"), request, dialect);
+    let markers = Markers::of(request, dialect);
+    tools(&mut members, request, dialect, markers.tools);
+    messages(members.key("messages"), request, dialect, markers);
     members.close();
     out
 }
 
-fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect) {
+fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect, marker: &[u8]) {
     if request.tools.is_empty() {
         return;
     }
-    let marked = dialect.cache_markers && request.options.cache_config.marks_tools();
     let key = wire_key(request, &["chat tools", if dialect.strict_tools { "strict" } else { "" }]);
     let out = members.key("tools");
     let make = || {
@@ -91,18 +141,17 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect) {
         Encoded::new(bytes, [u32::try_from(end).unwrap_or(u32::MAX)])
     };
     request.tools.wire().with(key, make, |encoded| {
-        let mark = encoded.marks().first().copied().filter(|_| marked);
-        extend_marked(out, encoded, mark);
+        extend_marked(out, encoded, marker);
     });
 }
 
-fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
+fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect, markers: Markers) {
     out.push(b'[');
     let start = out.len();
-    system(out, request, dialect);
+    system(out, request, dialect, markers.system);
     let encoder = unit::UnitEncoder::new(request, dialect);
     let key = dialect.unit_key(request);
-    let marked = dialect.cache_markers && request.options.cache_config.marks_messages();
+    let marked = !markers.messages.is_empty();
     let mut marks = Marks::default();
     let mut write = |out: &mut Vec<u8>, form: &Encoded| {
         comma(out, start);
@@ -119,7 +168,7 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     }
     // The marker belongs to the second-to-last message. If its content is not a list, the nearest earlier one gets it.
     if let Some(at) = marks.before_last() {
-        out.splice(at..at, CACHE_MARKER.iter().copied());
+        out.splice(at..at, markers.messages.iter().copied());
     }
     out.push(b']');
 }
@@ -152,7 +201,7 @@ fn bridged(
     }
 }
 
-fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
+fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect, marker: &[u8]) {
     let told =
         if dialect.json_schema { None } else { answer_format::instruction(&request.options.response_format) };
     let prompt = &*answer_format::with_instruction(&request.system_prompt, told);
@@ -161,13 +210,11 @@ fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     }
     let mut message = Members::open(out);
     message.field("role", if options::wants_developer(request, dialect) { "developer" } else { "system" });
-    if dialect.cache_markers {
+    if dialect.cache_markers || !marker.is_empty() {
         let parts = message.key("content");
         parts.extend_from_slice(br#"[{"type":"text","text":"#);
         write(parts, prompt);
-        if request.options.cache_config.marks_system() {
-            parts.extend_from_slice(CACHE_MARKER);
-        }
+        parts.extend_from_slice(marker);
         parts.extend_from_slice(b"}]");
     } else {
         message.field("content", prompt);
@@ -175,12 +222,13 @@ fn system(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect) {
     message.close();
 }
 
-fn extend_marked(out: &mut Vec<u8>, encoded: &Encoded, mark: Option<u32>) {
+fn extend_marked(out: &mut Vec<u8>, encoded: &Encoded, marker: &[u8]) {
     let bytes = encoded.bytes();
+    let mark = encoded.marks().first().copied();
     match mark.and_then(|m| usize::try_from(m).ok()).and_then(|m| bytes.split_at_checked(m)) {
         Some((before, after)) => {
             out.extend_from_slice(before);
-            out.extend_from_slice(CACHE_MARKER);
+            out.extend_from_slice(marker);
             out.extend_from_slice(after);
         }
         None => out.extend_from_slice(bytes),

@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::dialect::Dialect;
 use crate::json::Members;
-use crate::request::effort;
-use crate::request::prompt_cache_key;
+use crate::request::{effort, output_limit, prompt_cache_key};
 
 /// The smallest thinking budget that the models behind OpenRouter accept.
 const MIN_BUDGET: u32 = 1_024;
@@ -26,8 +25,7 @@ pub(super) fn write(members: &mut Members<'_>, request: &ModelRequest, dialect: 
     if dialect.store {
         members.field("store", &false);
     }
-    let limit = request.options.max_tokens.unwrap_or(request.model.max_tokens);
-    if limit > 0 {
+    if let Some(limit) = output_limit(request) {
         members.named(&dialect.max_tokens, &limit);
     }
     let level = request.options.thinking_level.clamp_to(&request.model.thinking_levels);
@@ -46,6 +44,9 @@ pub(super) fn write(members: &mut Members<'_>, request: &ModelRequest, dialect: 
         && let Some(key) = prompt_cache_key(request)
     {
         members.field("prompt_cache_key", &key);
+    }
+    if let Some(cache) = super::encode::cache(request) {
+        cache.write(members, None);
     }
 }
 

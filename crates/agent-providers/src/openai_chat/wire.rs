@@ -9,6 +9,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::usage::{Groq, Usage};
 use crate::json::{Count, Text};
@@ -36,6 +37,12 @@ pub(super) struct Chunk<'a> {
     pub(super) x_groq: Counts<Box<Groq>>,
     #[serde(default)]
     pub(super) error: Option<Box<Value>>,
+    /// The pages that Perplexity read, with their titles.
+    #[serde(borrow, default)]
+    pub(super) search_results: Option<&'a RawValue>,
+    /// The addresses of the same pages.
+    #[serde(borrow, default)]
+    pub(super) citations: Option<&'a RawValue>,
 }
 
 /// The choices with index 0. GitHub Copilot sends the parts of one reply as several of them; choices with other indices are
@@ -84,6 +91,8 @@ pub(super) struct Delta<'a> {
     /// The form of a call before `tool_calls`, which some servers still send. A reply has at most one.
     #[serde(borrow, default)]
     pub(super) function_call: Option<Box<Function<'a>>>,
+    #[serde(borrow, default)]
+    pub(super) annotations: Option<&'a RawValue>,
 }
 
 /// A text, or Mistral's list of parts. The thinking of a part has the same two forms.
@@ -184,6 +193,7 @@ impl Delta<'_> {
             && self.reasoning_details.as_ref().is_none_or(Vec::is_empty)
             && self.tool_calls.as_ref().is_none_or(Vec::is_empty)
             && self.function_call.is_none()
+            && self.annotations.is_none()
     }
 
     /// Removes the thinking.

@@ -73,7 +73,7 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
         Some(key) => {
             headers.insert(AUTHORIZATION, request::credential(model, "Bearer ", key)?);
         }
-        None if model.base_url.is_some() && request::key_variable(&model.provider).is_none() => {}
+        None if model.base_url.is_some() && agent_core::model::key_variable(&model.provider).is_none() => {}
         None if request::names_header(request, &[&AUTHORIZATION, &API_KEY]) => {}
         None => return Err(request::key_missing(model)),
     }

@@ -15,11 +15,11 @@ mod tests;
 
 use std::borrow::Cow;
 
-use agent_core::{Completion, EventSink, ModelRequest, ProviderError, StreamEvent};
+use agent_core::{CacheMiss, Completion, EventSink, ModelRequest, ProviderError, StreamEvent};
 use serde::Deserialize;
 
 use super::error;
-use super::wire::{Event, Part, Response, Usage};
+use super::wire::{CacheDiagnostics, Event, Part, Response, Usage};
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::VendorError;
 use crate::shape::{Shape, Varying};
@@ -33,7 +33,8 @@ use parts::List;
 const DONE: &str = "[DONE]";
 
 /// Events without information beyond that of other events.
-const SILENT: &[&str] = &["keepalive", "ping"];
+/// The last event of an item has the annotations of its texts.
+const SILENT: &[&str] = &["keepalive", "ping", "response.output_text.annotation.added"];
 
 /// The members of an event that vary between the deltas of one text.
 const VARYING: Varying = Varying { unread: &["logprobs", "obfuscation", "sequence_number"], repeated: &[] };
@@ -45,6 +46,8 @@ pub(super) struct Decoder {
     begun: bool,
     output: Output,
     ending: Option<Ending>,
+    /// Why the vendor's cache did not cover the prompt.
+    cache_miss: Option<CacheMiss>,
     surrogates: Surrogates,
     /// The shape of the most recent delta, and the position of its block.
     shape: Shape<Place>,
@@ -58,6 +61,7 @@ impl Decoder {
             begun: false,
             output: Output::new(request),
             ending: None,
+            cache_miss: None,
             surrogates: Surrogates::default(),
             shape: Shape::new(&VARYING),
         }
@@ -176,6 +180,7 @@ impl Decoder {
         if let Some(usage) = response.usage.given() {
             sink(StreamEvent::Usage(usage.disjoint(self.output.reply())));
         }
+        self.cache_miss = response.prompt_cache_diagnostics.and_then(|raw| cache_miss(raw.get()));
         self.ending = Some(Ending::of(name, response)?);
         Ok(())
     }
@@ -226,8 +231,17 @@ impl Decode for Decoder {
             return Err(error::cut());
         };
         self.output.finish(sink);
-        ending.completion(self.output.refusal(), self.output.called())
+        let completion = ending.completion(self.output.refusal(), self.output.called())?;
+        Ok(completion.with_cache_miss(self.cache_miss.take()))
     }
+}
+
+/// Reads the vendor's report about its cache; `None` if the cache applied.
+fn cache_miss(json: &str) -> Option<CacheMiss> {
+    // A list would be read as the members in their order.
+    let report: CacheDiagnostics<'_> = serde_json::from_str(json).ok().filter(|_| json.starts_with('{'))?;
+    let kind = report.kind.filled().filter(|kind| *kind != "cache_hit")?;
+    Some(CacheMiss::new(report.reason.filled().unwrap_or(kind), report.cache_missed_tokens.known()))
 }
 
 fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, ProviderError> {

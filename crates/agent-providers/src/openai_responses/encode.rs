@@ -11,8 +11,12 @@ mod tests;
 
 use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, Unit};
 
+pub(super) use options::cache;
+
+use crate::cache::OpenAiCache;
 use crate::handoff::{Handoff, wire_key};
-use crate::json::Members;
+use crate::json::{self, Members};
+use crate::marks::Marks;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
 use crate::tool_schema::declared;
 
@@ -27,14 +31,16 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     options::write(&mut body, request)?;
     tools(&mut body, request);
     let prompt = Some(&*request.system_prompt).filter(|prompt| !prompt.trim().is_empty());
+    let cache = options::cache(request).filter(|cache| cache.is_explicit());
     let first = match (prompt, system_prompt(&request.model)) {
-        (Some(prompt), SystemPrompt::Instructions) => {
+        // Instructions have no breakpoint.
+        (Some(prompt), SystemPrompt::Instructions) if cache.is_none() => {
             body.field("instructions", prompt);
             None
         }
         (prompt, _) => prompt,
     };
-    input(body.key("input"), request, first);
+    input(body.key("input"), request, first, cache);
     body.close();
     Ok(out)
 }
@@ -71,23 +77,46 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
     out
 }
 
-/// Writes the conversation after this system prompt.
-fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>) {
-    let writer = items::Writer::new(request);
+/// Writes the conversation after this system prompt, with the breakpoints of an explicit cache.
+fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>, cache: Option<OpenAiCache>) {
+    let writer = items::Writer::new(request, cache.is_some());
     let key = writer.key(request);
     out.push(b'[');
     let start = out.len();
     if let Some(prompt) = system {
         let mut item = Members::open(out);
-        item.field("role", "system").field("content", prompt);
+        item.field("role", "system");
+        match cache {
+            Some(cache) => {
+                let parts = item.key("content");
+                parts.extend_from_slice(br#"[{"type":"input_text","text":"#);
+                json::write(parts, prompt);
+                parts.extend_from_slice(cache.of_system(request));
+                parts.extend_from_slice(b"}]");
+            }
+            None => {
+                item.field("content", prompt);
+            }
+        }
         item.close();
     }
-    let make = |unit: &Unit| Encoded::new(writer.unit(unit), []);
-    Handoff::each_form(&request.history, key, make, |form| {
-        if out.len() > start {
-            out.push(b',');
-        }
-        out.extend_from_slice(form.bytes());
-    });
+    let mut marks = Marks::default();
+    Handoff::each_form(
+        &request.history,
+        key,
+        |unit: &Unit| writer.unit(unit),
+        |form| {
+            if out.len() > start {
+                out.push(b',');
+            }
+            let base = out.len();
+            out.extend_from_slice(form.bytes());
+            marks.extend(form, base);
+        },
+    );
+    let breakpoint = cache.map(|cache| cache.of_messages(request)).unwrap_or_default();
+    if let Some(at) = marks.before_last().filter(|_| !breakpoint.is_empty()) {
+        out.splice(at..at, breakpoint.iter().copied());
+    }
     out.push(b']');
 }

@@ -3,6 +3,7 @@
 //! All events share one flat type, because serde would copy every event to a buffer for a tagged enum.
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
@@ -78,6 +79,15 @@ pub(super) struct Part<'a> {
     pub(super) text: Text<'a>,
     #[serde(borrow)]
     pub(super) refusal: Text<'a>,
+    #[serde(borrow)]
+    pub(super) annotations: Option<&'a RawValue>,
+}
+
+impl Part<'_> {
+    /// Returns the annotations of the text.
+    pub(super) fn annotations(&self) -> Vec<Value> {
+        self.annotations.and_then(|list| serde_json::from_str(list.get()).ok()).unwrap_or_default()
+    }
 }
 
 /// The response: the head of a stream, its end, or all of it when it came as one body.
@@ -96,7 +106,20 @@ pub(super) struct Response<'a> {
     #[serde(borrow)]
     pub(super) incomplete_details: Option<Incomplete<'a>>,
     #[serde(borrow)]
+    pub(super) prompt_cache_diagnostics: Option<&'a RawValue>,
+    #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
+}
+
+/// The report about a prompt that the cache did not cover. A miss has a reason, any other report only a type.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CacheDiagnostics<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) reason: Text<'a>,
+    pub(super) cache_missed_tokens: Tokens,
 }
 
 /// Why a response is not whole.
@@ -123,6 +146,14 @@ pub(super) struct Usage {
 struct InputDetails {
     cached_tokens: Tokens,
     cache_write_tokens: Tokens,
+    cache_write_tokens_details: Counts<WriteDetails>,
+}
+
+/// The written tokens by their lifetime.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct WriteDetails {
+    ttl_12h_tokens: Tokens,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -136,7 +167,8 @@ impl Usage {
     pub(super) fn disjoint(&self, reply: Reply) -> agent_core::Usage {
         let input = self.input_tokens_details.given().unwrap_or_default();
         let output = self.output_tokens_details.given().unwrap_or_default();
-        prompt_usage::disjoint(&Said {
+        let long = input.cache_write_tokens_details.given().unwrap_or_default().ttl_12h_tokens.or_zero();
+        let usage = prompt_usage::disjoint(&Said {
             prompt: self.input_tokens.known(),
             output: self.output_tokens.known(),
             total: self.total_tokens.known(),
@@ -146,7 +178,8 @@ impl Usage {
             cache: Place::Inside,
             thinking: Place::Inside,
             reply,
-        })
+        });
+        usage.with_long_cache_write(long.min(usage.cache_write))
     }
 
     /// Returns how many counts are unreadable.

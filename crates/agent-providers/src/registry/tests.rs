@@ -115,7 +115,7 @@ fn the_default_registry_serves_every_protocol_that_is_built_in() {
     feature = "vertex"
 ))]
 #[test]
-fn with_everything_built_in_the_default_registry_serves_all_seven_protocols() {
+fn with_everything_built_in_the_default_registry_serves_every_hosted_protocol() {
     let registry = ProviderRegistry::default();
     for (api, id) in [
         (ApiProtocol::AnthropicMessages, "anthropic"),
@@ -124,6 +124,7 @@ fn with_everything_built_in_the_default_registry_serves_all_seven_protocols() {
         (ApiProtocol::AzureOpenAiResponses, "azure_openai"),
         (ApiProtocol::GoogleGenerativeAi, "google"),
         (ApiProtocol::GoogleVertex, "google_vertex"),
+        (ApiProtocol::AnthropicVertex, "anthropic_vertex"),
         (ApiProtocol::BedrockConverseStream, "bedrock"),
     ] {
         assert_eq!(registry.provider_id_for(&ModelConfig::new(api, "p", "m")), id);

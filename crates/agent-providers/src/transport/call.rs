@@ -298,7 +298,7 @@ async fn whole(
 
 /// Adds the provider, the request id and the wait to an error, removes every credential from its texts, and applies
 /// `x-should-retry`.
-fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -> ProviderError {
+pub(super) fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -> ProviderError {
     let model = &request.model;
     let error = match (head.retry, error) {
         (Some(true), ProviderError::Api(context) | ProviderError::Other(context)) => {

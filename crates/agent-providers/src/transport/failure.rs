@@ -144,3 +144,10 @@ fn cut(text: &str) -> String {
 fn seconds(limit: Duration) -> String {
     format!("{} s", limit.as_secs_f64())
 }
+
+/// Returns the error for a body that is no JSON.
+pub(super) fn unreadable(error: &serde_json::Error) -> ProviderError {
+    let context = ErrorContext::new(format!("the answer is no JSON: {error}"))
+        .with_advice("check that the address is that of an API");
+    ProviderError::new(ErrorKind::Other, context)
+}

@@ -16,6 +16,30 @@ const VERSION: &str = "/v1";
 /// The region that is no place.
 const GLOBAL: &str = "global";
 
+/// A publisher of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Publisher {
+    Google,
+    Anthropic,
+}
+
+impl Publisher {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Google => "google",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
+    /// Returns the method that streams a reply.
+    fn method(self) -> &'static str {
+        match self {
+            Self::Google => METHOD,
+            Self::Anthropic => ":streamRawPredict",
+        }
+    }
+}
+
 /// Regions of several places, which have a host of another form.
 const MULTI_REGIONS: &[&str] = &["us", "eu"];
 
@@ -60,13 +84,19 @@ fn region(model: &ModelConfig) -> &str {
     model.region.as_deref().map(str::trim).filter(|r| !r.is_empty()).unwrap_or(GLOBAL)
 }
 
-/// Returns the URL of a project and a region, or of express mode if there is no project. The configured base may end
-/// with a version or with `/models`, or be the whole URL.
+/// Returns the URL of a project and a region, or of express mode if there is no project, which only Google's own models
+/// have. The configured base may end with a version or with `/models`, or be the whole URL.
 ///
 /// # Errors
 /// Returns an error if `base_url` is not a web address, neither a project nor an API key is set, or a name contains
 /// characters that a URL cannot.
-pub(super) fn endpoint(request: &ModelRequest) -> Result<reqwest::Url, ProviderError> {
+pub(super) fn endpoint(request: &ModelRequest, publisher: Publisher) -> Result<reqwest::Url, ProviderError> {
+    let url = address(request, publisher)?;
+    Ok(if publisher == Publisher::Google { streamed(url) } else { url })
+}
+
+fn address(request: &ModelRequest, publisher: Publisher) -> Result<reqwest::Url, ProviderError> {
+    let method = publisher.method();
     let model = &*request.model;
     let id = segment(model, "model id", &model.id)?;
     let place = word(model, "region", region(model), "")?;
@@ -76,28 +106,32 @@ pub(super) fn endpoint(request: &ModelRequest) -> Result<reqwest::Url, ProviderE
     let plain = id.rsplit('/').next().unwrap_or_default();
     let last = address.rsplit('/').next().unwrap_or_default();
     if last == "models" {
-        return request::endpoint(model, &default_base, &format!("/{plain}{METHOD}")).map(streamed);
+        return request::endpoint(model, &default_base, &format!("/{plain}{method}"));
     }
     let version = if matches!(last, "v1" | "v1beta1" | "v1alpha1") { "" } else { VERSION };
     let resource = match (id, project(model)) {
         (id, _) if id.starts_with("projects/") => id.to_owned(),
         (id, project) => {
-            let publisher = if id.starts_with("publishers/") {
+            let published = if id.starts_with("publishers/") {
                 id.to_owned()
             } else {
-                format!("publishers/google/models/{plain}")
+                format!("publishers/{}/models/{plain}", publisher.name())
             };
             match project {
                 Some(project) => {
                     let project = word(model, "project", project, ".:")?;
-                    format!("projects/{project}/locations/{place}/{publisher}")
+                    format!("projects/{project}/locations/{place}/{published}")
                 }
-                None if matches!(credential(request), Credential::Key(_)) => publisher,
-                None => return Err(project_missing(model)),
+                None if publisher == Publisher::Google
+                    && matches!(credential(request), Credential::Key(_)) =>
+                {
+                    published
+                }
+                None => return Err(project_missing(model, publisher)),
             }
         }
     };
-    request::endpoint(model, &default_base, &format!("{version}/{resource}{METHOD}")).map(streamed)
+    request::endpoint(model, &default_base, &format!("{version}/{resource}{method}"))
 }
 
 /// Checks that a name consists of letters, digits, `-` and the characters in `also`. The region becomes part of the
@@ -120,12 +154,15 @@ fn host(place: &str) -> String {
     }
 }
 
-fn project_missing(model: &ModelConfig) -> ProviderError {
+fn project_missing(model: &ModelConfig, publisher: Publisher) -> ProviderError {
     let context = ErrorContext::new("no Google Cloud project was given")
         .with_target(&model.provider, &model.id)
-        .with_advice(
-            "set the model's project and region (ModelConfig::vertex), or its api_key for express mode",
-        );
+        .with_advice(match publisher {
+            Publisher::Google => {
+                "set the model's project and region (ModelConfig::vertex), or its api_key for express mode"
+            }
+            Publisher::Anthropic => "set the model's project and region (ModelConfig::vertex_claude)",
+        });
     ProviderError::new(ErrorKind::Auth, context)
 }
 

@@ -12,7 +12,7 @@ use agent_core::{
 use agent_providers::ProviderRegistry;
 use serde_json::json;
 
-use crate::eight::{ALL, ANTHROPIC, Said, Vendor};
+use crate::eight::{ANTHROPIC, EVERY, Said, Vendor};
 use crate::support::{Act, Server, head, piece};
 
 const LONG: &str =
@@ -76,7 +76,9 @@ impl Scene {
 
 fn system_field(vendor: Vendor) -> &'static str {
     match vendor.api {
-        ApiProtocol::AnthropicMessages | ApiProtocol::BedrockConverseStream => "system[0].text",
+        ApiProtocol::AnthropicMessages
+        | ApiProtocol::AnthropicVertex
+        | ApiProtocol::BedrockConverseStream => "system[0].text",
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => "systemInstruction.parts[0].text",
         ApiProtocol::OpenAiCompletions | ApiProtocol::OllamaChat => "messages[0].content",
         _ => "instructions",
@@ -94,7 +96,7 @@ fn messages_field(vendor: Vendor) -> &'static str {
 /// X8: a run with a call of a tool and more prompts behind it breaks nothing, in any protocol, while the markers move.
 #[tokio::test]
 async fn a_conversation_that_grows_breaks_no_cache() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let mut scene = scene(vendor).await;
         for prompt in ["Look.", "And?", "Go on.", "More."] {
             assert_eq!(scene.breaks(prompt).await, [], "{}", vendor.name);
@@ -112,7 +114,7 @@ async fn a_conversation_that_grows_breaks_no_cache() {
 /// X8: a changed system prompt, in the field and at the byte where the vendor's body has it.
 #[tokio::test]
 async fn a_changed_system_prompt_is_found_at_its_byte() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let mut scene = scene(vendor).await;
         assert_eq!(scene.breaks("Look.").await, []);
         scene.agent.set_system_prompt("You are careful. The time is 10:01.");
@@ -129,7 +131,7 @@ async fn a_changed_system_prompt_is_found_at_its_byte() {
 /// X8: tools that stand in another order.
 #[tokio::test]
 async fn tools_in_another_order_are_found_at_their_byte() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let scene = scene(vendor).await;
         assert_eq!(scene.breaks("Look.").await, []);
         scene.agent.change_tools(|tools| tools.reverse());
@@ -155,7 +157,7 @@ async fn tools_in_another_order_are_found_at_their_byte() {
 /// X8: a message in the past that was edited, while what follows it stays.
 #[tokio::test]
 async fn an_edited_message_is_found_at_its_byte() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let scene = scene(vendor).await;
         assert_eq!(scene.breaks("Look.").await, []);
         assert_eq!(scene.breaks("And?").await, []);
@@ -176,7 +178,7 @@ async fn an_edited_message_is_found_at_its_byte() {
 /// X8: a switch of cache markers is no break: they are no part of what a model reads.
 #[tokio::test]
 async fn markers_that_come_and_go_are_no_break() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let scene = scene(vendor).await;
         assert_eq!(scene.breaks("Look.").await, []);
         let scene = Scene { agent: scene.agent.with_cache_config(CacheConfig::disabled()), ..scene };

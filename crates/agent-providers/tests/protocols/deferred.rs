@@ -8,7 +8,7 @@ use agent_providers::ProviderRegistry;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::eight::{ALL, Vendor};
+use crate::eight::{EVERY, Vendor};
 use crate::reading::{assert_paired, items, pictures};
 
 /// One pixel.
@@ -130,7 +130,7 @@ proptest! {
     /// a later result changes nothing before it.
     #[test]
     fn every_protocol_encodes_deferred_calls_without_an_orphan(acts in prop::collection::vec(act(), 1..20)) {
-        for vendor in ALL {
+        for vendor in EVERY {
             let mut history = History::new();
             history.push(AgentMessage::user("task")).unwrap();
             let mut before = check(vendor, &history)?;
@@ -148,7 +148,7 @@ proptest! {
 
 #[test]
 fn the_result_names_its_call_in_every_protocol() {
-    for vendor in ALL {
+    for vendor in EVERY {
         let mut history = History::new();
         history.push(AgentMessage::user("task")).unwrap();
         perform(&mut history, &Act::Begin, 1);

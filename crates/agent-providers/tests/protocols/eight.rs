@@ -65,6 +65,17 @@ pub const BEDROCK: Vendor = Vendor {
 pub const OLLAMA: Vendor =
     Vendor { name: "ollama", api: ApiProtocol::OllamaChat, model: "qwen3-vl", key: "ollama-secret-eight" };
 
+pub const VERTEX_CLAUDE: Vendor = Vendor {
+    name: "vertexclaude",
+    api: ApiProtocol::AnthropicVertex,
+    model: "claude-sonnet-4-5@20250929",
+    key: "ya29.secret-token-nine",
+};
+
+/// All of them, and Claude on Vertex AI, which shares its body with Anthropic and its address with Vertex AI.
+pub const EVERY: [Vendor; 9] =
+    [ANTHROPIC, CHAT, OLLAMA, GEMINI, VERTEX, VERTEX_CLAUDE, RESPONSES, AZURE, BEDROCK];
+
 /// All of them.
 pub const ALL: [Vendor; 8] = [ANTHROPIC, CHAT, OLLAMA, GEMINI, VERTEX, RESPONSES, AZURE, BEDROCK];
 
@@ -80,6 +91,9 @@ impl Vendor {
             ApiProtocol::GoogleGenerativeAi => ModelConfig::google(id, id, self.key),
             ApiProtocol::GoogleVertex => {
                 ModelConfig::vertex("a-project", "europe-west4", id).with_api_key(self.key)
+            }
+            ApiProtocol::AnthropicVertex => {
+                ModelConfig::vertex_claude("a-project", "global", id).with_api_key(self.key)
             }
             ApiProtocol::BedrockConverseStream => {
                 ModelConfig::bedrock("eu-west-3", id).with_api_key(self.key)
@@ -103,7 +117,9 @@ impl Vendor {
     /// The answer, as the vendor's server streams it.
     pub fn answer(self, said: &Said) -> Vec<Act> {
         let (kind, body) = match self.api {
-            ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic(said).into_bytes()),
+            ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
+                ("text/event-stream", self.anthropic(said).into_bytes())
+            }
             ApiProtocol::OpenAiCompletions => ("text/event-stream", self.chat(said).into_bytes()),
             ApiProtocol::OllamaChat => ("application/x-ndjson", ollama(said).into_bytes()),
             ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => {

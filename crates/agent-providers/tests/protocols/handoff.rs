@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::eight::{ALL, OLLAMA, Said, Vendor};
+use crate::eight::{EVERY, OLLAMA, Said, Vendor};
 use crate::reading::{assert_paired, items, pictures};
 use crate::support::{Asked, Server};
 
@@ -95,7 +95,7 @@ fn check(asked: &Asked, leg: &Leg, blind: bool) {
     let seen = if blind { 0 } else { leg.pictures };
     assert_eq!(pictures(vendor.api, &body), seen, "{what}: pictures");
     assert_eq!(asked.body.contains("image left out"), blind && leg.pictures > 0, "{what}");
-    for other in ALL.iter().filter(|other| **other != vendor) {
+    for other in EVERY.iter().filter(|other| **other != vendor) {
         assert!(
             !asked.body.contains(&other.mark()),
             "{what} is sent what {} has signed: {}",
@@ -162,14 +162,14 @@ async fn relay(ring: Vec<Vendor>, blind: bool) {
 /// B-131, B-134, B-139.
 #[tokio::test]
 async fn one_conversation_goes_through_all_eight_and_comes_back() {
-    let ring: Vec<Vendor> = ALL.iter().copied().cycle().take(ALL.len() + 2).collect();
+    let ring: Vec<Vendor> = EVERY.iter().copied().cycle().take(EVERY.len() + 2).collect();
     relay(ring, false).await;
 }
 
 /// B-132, B-135, B-141.
 #[tokio::test]
 async fn it_goes_the_other_way_round_too() {
-    let mut ring: Vec<Vendor> = ALL.iter().rev().copied().collect();
+    let mut ring: Vec<Vendor> = EVERY.iter().rev().copied().collect();
     ring.push(ring[0]);
     relay(ring, false).await;
 }
@@ -177,5 +177,5 @@ async fn it_goes_the_other_way_round_too() {
 /// B-140.
 #[tokio::test]
 async fn models_without_eyes_are_told_of_pictures_in_words() {
-    relay(ALL.to_vec(), true).await;
+    relay(EVERY.to_vec(), true).await;
 }

@@ -24,13 +24,17 @@
 
 mod abilities;
 mod cache_breaks;
+mod caching;
 mod contracts;
 mod deferred;
 mod eight;
 mod errors;
+mod files;
 mod handoff;
+mod model_lists;
 mod reading;
 #[path = "../support/mod.rs"]
 mod support;
 mod typed_answers;
+mod unknown_models;
 mod wire_hooks;

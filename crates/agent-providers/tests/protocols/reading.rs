@@ -17,7 +17,7 @@ pub enum Item {
 /// The conversation of a body.
 pub fn items(api: ApiProtocol, body: &Value) -> Vec<Item> {
     match api {
-        ApiProtocol::AnthropicMessages => {
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
             blocks(body, "messages", "content", |block| match text(block, "type") {
                 Some("tool_use") => Item::Call { id: own(block, "id"), name: own(block, "name").unwrap() },
                 Some("tool_result") => Item::Result { id: own(block, "tool_use_id"), name: None },
@@ -129,7 +129,7 @@ pub fn assert_paired(items: &[Item], what: &str) -> Vec<String> {
 /// How many pictures a body holds.
 pub fn pictures(api: ApiProtocol, body: &Value) -> usize {
     let is_picture = |value: &Value| match api {
-        ApiProtocol::AnthropicMessages => value["type"] == "image",
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => value["type"] == "image",
         ApiProtocol::OpenAiCompletions => value["type"] == "image_url",
         ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => value["type"] == "input_image",
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => value.get("inlineData").is_some(),
@@ -164,7 +164,9 @@ pub enum Form {
 
 pub fn form(api: ApiProtocol, body: &Value) -> Form {
     let native = match api {
-        ApiProtocol::AnthropicMessages => body.pointer("/output_config/format/schema").cloned(),
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
+            body.pointer("/output_config/format/schema").cloned()
+        }
         ApiProtocol::OpenAiCompletions => body.pointer("/response_format/json_schema/schema").cloned(),
         ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
             body.pointer("/text/format/schema").cloned()

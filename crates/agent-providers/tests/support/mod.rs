@@ -34,6 +34,8 @@ pub enum Act {
     End,
     /// Sends these bytes as they are and closes.
     Raw(Vec<u8>),
+    /// Answers with this JSON and status 400 instead of the rest of the script, if the function finds a fault.
+    Refuse(fn(&Asked) -> Option<serde_json::Value>),
 }
 
 /// A request as it came.
@@ -119,12 +121,24 @@ async fn serve(
         let Some(request) = read_request(&mut stream, &mut buffer, connection).await else { return };
         let n = {
             let mut asked = asked.lock().unwrap();
-            asked.push(request);
+            asked.push(request.clone());
             asked.len() - 1
         };
         let script = scripts.get(n).or(scripts.last()).cloned().unwrap_or_default();
         for act in script {
             let sent = match act {
+                Act::Refuse(fault) => match fault(&request) {
+                    Some(body) => {
+                        let body = body.to_string();
+                        let head = format!(
+                            "HTTP/1.1 400 X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                            body.len()
+                        );
+                        let _ = stream.write_all(head.as_bytes()).await;
+                        break;
+                    }
+                    None => Ok(()),
+                },
                 Act::Head(status, headers) => {
                     let mut head = format!("HTTP/1.1 {status} X\r\ntransfer-encoding: chunked\r\n");
                     for (name, value) in headers {

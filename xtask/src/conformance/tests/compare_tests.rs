@@ -16,6 +16,7 @@ fn found() -> Found {
         all_signatures: vec!["over-a/text".to_owned(), "s".to_owned()],
         redacted: vec!["r".to_owned()],
         server_items: vec!["executableCode".to_owned()],
+        citations: 0,
         usage: Usage::new(1, 2, 3, 4),
         end: FoundEnd::Complete(StopReason::ToolUse, None),
     }

@@ -1,12 +1,26 @@
 //! AWS Bedrock ConverseStream.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::{Law, blank, closes_at_the_end, is_base64, is_word, list, text};
 use crate::requests::Body;
 
 /// The kinds of block that are sent.
-const KINDS: &[&str] = &["text", "image", "toolUse", "toolResult", "reasoningContent", "cachePoint"];
+const KINDS: &[&str] = &[
+    "text",
+    "image",
+    "toolUse",
+    "toolResult",
+    "reasoningContent",
+    "cachePoint",
+    "document",
+    "searchResult",
+    "audio",
+    "video",
+    "citationsContent",
+];
 
 pub(super) const LAWS: &[Law] = &[
     Law {
@@ -47,6 +61,15 @@ pub(super) const LAWS: &[Law] = &[
             };
             let wrong = |m: &&Value| list(&m["content"]).is_empty() || !list(&m["content"]).iter().all(known);
             messages(body).iter().find(wrong).map(ToString::to_string)
+        },
+    },
+    Law {
+        says: "no two documents of the conversation have the same name",
+        broken: |body| {
+            let in_results = of(body, "toolResult").flat_map(|r| list(&r["content"]));
+            let named = all(body).chain(in_results).filter_map(|b| b.pointer("/document/name"));
+            let mut names = BTreeSet::new();
+            named.map(|name| text(name).to_lowercase()).find(|name| !names.insert(name.clone()))
         },
     },
     Law {
@@ -132,7 +155,7 @@ pub(super) const LAWS: &[Law] = &[
             let thinking = &body.json["additionalModelRequestFields"]["thinking"];
             let config = &body.json["inferenceConfig"];
             let budget = thinking["budget_tokens"].as_u64()?;
-            let most = config["maxTokens"].as_u64().unwrap_or_default();
+            let most = config["maxTokens"].as_u64().unwrap_or(u64::MAX);
             let beside = config.get("temperature").is_some() || forced(body);
             (budget < 1_024 || budget >= most || beside).then(|| format!("{thinking} {config}"))
         },

@@ -69,7 +69,7 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "the output is limited under one name, the one that the vendor knows",
+        says: "the output is limited under one name, the one that the vendor knows, or not at all",
         broken: |body| {
             let new = matches!(body.vendor.as_str(), "openai" | "azure" | "groq" | "cerebras" | "xai");
             let (wanted, other) = if new {
@@ -77,7 +77,7 @@ pub(super) const LAWS: &[Law] = &[
             } else {
                 ("max_tokens", "max_completion_tokens")
             };
-            let limit = body.json[wanted].as_u64().is_some_and(|n| n > 0);
+            let limit = body.json.get(wanted).is_none_or(|limit| limit.as_u64().is_some_and(|n| n > 0));
             (!limit || body.json.get(other).is_some()).then(|| wanted.to_owned())
         },
     },

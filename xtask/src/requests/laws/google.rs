@@ -130,11 +130,13 @@ pub(super) const LAWS: &[Law] = &[
             let budget = thinking.get("thinkingBudget").map(Value::as_u64);
             let level = thinking.get("thinkingLevel").map(text);
             let third = body.model.starts_with("gemini-3");
-            let word = level.is_none_or(|l| third && matches!(l, "MINIMAL" | "LOW" | "MEDIUM" | "HIGH"));
-            let number = budget.is_none_or(|b| !third && b.is_some() && b <= most);
+            let word =
+                level.is_none_or(|l| third && matches!(l, "MINIMAL" | "LOW" | "MEDIUM" | "HIGH" | "XHIGH"));
+            let number =
+                budget.is_none_or(|b| !third && b.is_some() && most.is_none_or(|most| b <= Some(most)));
             let one = !(budget.is_some() && level.is_some());
             let none = thinking.is_null() || !body.model.starts_with("gemini-2.0");
-            (!(word && number && one && none && most.is_some_and(|m| m > 0))).then(|| config.to_string())
+            (!(word && number && one && none && most.is_none_or(|m| m > 0))).then(|| config.to_string())
         },
     },
     Law {
@@ -162,14 +164,17 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a picture is base64 with its type, or an address",
+        says: "a file is base64 with its type, or has an address or an id",
         broken: |body| {
             let inside = parts(body).flat_map(|p| list(&p["functionResponse"]["parts"]));
             let wrong = |p: &&Value| {
                 let (inline, file) = (&p["inlineData"], &p["fileData"]);
-                let typed = text(&inline["mimeType"]).starts_with("image/");
+                let kind = text(&inline["mimeType"]);
+                let typed =
+                    ["image/", "application/", "audio/", "video/"].iter().any(|k| kind.starts_with(k));
                 let bytes = inline.is_null() || (typed && is_base64(&inline["data"]));
-                let address = file.is_null() || text(&file["fileUri"]).starts_with("https://");
+                let uri = text(&file["fileUri"]);
+                let address = file.is_null() || uri.starts_with("https://") || uri.starts_with("file-");
                 !(bytes && address)
             };
             parts(body).chain(inside).find(wrong).map(ToString::to_string)

@@ -110,7 +110,7 @@ pub(super) const LAWS: &[Law] = &[
             let reasons = !body.model.starts_with("gpt-4");
             let included = list(&body.json["include"]).iter().any(|i| i == "reasoning.encrypted_content");
             let effort = &body.json["reasoning"]["effort"];
-            let words = ["minimal", "low", "medium", "high", "xhigh"];
+            let words = ["minimal", "low", "medium", "high", "xhigh", "max"];
             let good = effort.is_null() || (reasons && words.contains(&text(effort)));
             let both = !effort.is_null() && !body.json["temperature"].is_null();
             (included != reasons || !good || both).then(|| "how thinking is asked for".to_owned())

@@ -98,8 +98,8 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
 
     // Where prefixes may be cached.
     let manual = |cache_system, cache_tools, cache_messages| CacheConfig {
-        enabled: true,
         strategy: CacheStrategy::Manual { cache_system, cache_tools, cache_messages },
+        ..CacheConfig::default()
     };
     for (what, cache) in [
         ("off", CacheConfig::disabled()),

@@ -11,6 +11,10 @@ use crate::message::{AgentMessage, AssistantMessage, Content, Message};
 const NOTHING: &str = "[...]";
 /// The replacement of an image.
 const NO_IMAGE: &str = "[image removed to fit context window]";
+
+/// The texts that replace other files.
+const NO_DOCUMENT: &str = "[document removed to fit context window]";
+const NO_RECORDING: &str = "[recording removed to fit context window]";
 /// An upper limit of the bytes per token of any counter, which bounds the search for a cut.
 const MOST_BYTES_PER_TOKEN: u64 = 16;
 
@@ -124,17 +128,16 @@ fn cut_message(message: &AgentMessage, limit: u64, counter: &dyn TokenCounter) -
     (counter.count_message(&cut) <= limit).then_some(cut)
 }
 
-/// Joins and cuts the texts, and keeps the images if they take at most half of the limit. Signatures are dropped,
-/// because they do not match a cut text.
+/// Joins and cuts the texts, and keeps images and files if they take at most half of the limit. Signatures and citations are
+/// dropped, because they do not match a cut text.
 fn cut_content(content: &[Content], limit: u64, counter: &dyn TokenCounter) -> Option<Vec<Content>> {
-    let images: Vec<&Content> = content.iter().filter(|c| matches!(c, Content::Image(_))).collect();
+    let images: Vec<&Content> = content.iter().filter(|c| left_out(c).is_some()).collect();
     let image_tokens = images.iter().map(|c| counter.count_content(c)).fold(0, u64::saturating_add);
     let keep_images = image_tokens <= limit / 2;
     let mut text = String::new();
     for part in content.iter().filter_map(|c| match c {
         Content::Text(t) => Some(t.text.as_str()),
-        Content::Image(_) => (!keep_images).then_some(NO_IMAGE),
-        Content::Thinking(_) | Content::ToolCall(_) | Content::Opaque(_) => None,
+        other => left_out(other).filter(|_| !keep_images),
     }) {
         if !text.is_empty() {
             text.push('\n');
@@ -147,6 +150,16 @@ fn cut_content(content: &[Content], limit: u64, counter: &dyn TokenCounter) -> O
         out.extend(images.into_iter().cloned());
     }
     Some(out)
+}
+
+/// Returns the text in the place of an image or a file.
+fn left_out(content: &Content) -> Option<&'static str> {
+    match content {
+        Content::Image(_) => Some(NO_IMAGE),
+        Content::Document(_) | Content::SearchResult(_) => Some(NO_DOCUMENT),
+        Content::Audio(_) | Content::Video(_) => Some(NO_RECORDING),
+        Content::Text(_) | Content::Thinking(_) | Content::ToolCall(_) | Content::Opaque(_) => None,
+    }
 }
 
 /// Returns the head and the tail of a text with a line between them about the missing bytes, at most `limit` tokens.

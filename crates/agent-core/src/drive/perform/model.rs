@@ -18,9 +18,9 @@ use crate::drive::request::RequestParts;
 use crate::drive::spans;
 use crate::event::{AgentEvent, StreamDelta};
 use crate::history::History;
-use crate::identity::{LoopId, StepKey};
+use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
-use crate::prefix::{Found, Prefixes};
+use crate::prefix::{CacheBreak, Call, Found, Prefixes};
 use crate::provider::{
     Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, StreamEvent,
     StreamProvider,
@@ -60,6 +60,8 @@ pub struct ModelCall {
     prefixes: Prefixes,
     cancel: CancellationToken,
     loop_id: LoopId,
+    /// The time of the last input before the call.
+    now: Timestamp,
     session_id: String,
     key: StepKey,
     attempt: u32,
@@ -104,6 +106,7 @@ impl ModelCall {
             prefixes: performer.prefixes.shared(),
             cancel: performer.cancel.clone(),
             loop_id: run.loop_id().clone(),
+            now: run.now(),
             session_id: run.setup().session_id.as_str().to_owned(),
             key,
             attempt,
@@ -122,6 +125,11 @@ impl ModelCall {
     #[must_use]
     pub fn partial(&self) -> PartialReply {
         PartialReply::of(&self.log)
+    }
+
+    /// Returns the index of the route that is called; 0 is the run's own model.
+    pub(crate) fn route(&self) -> u32 {
+        self.route
     }
 
     /// Returns another handle to the reply that arrives.
@@ -169,17 +177,28 @@ impl ModelCall {
             return Ok(vec![Input::abort(None)]);
         }
         let broken = self.compare_prefix(&request, &*provider);
+        let lifetime = provider.cache_lifetime(&request);
         let span = self.span.clone();
         let end = self.stream(provider, &request, sink).instrument(span).await?;
+        let miss = match &end {
+            Polled::End(Ok(Ok(completion))) => completion.cache_miss.clone(),
+            _ => None,
+        };
         let input = self.result(end, &request);
         spans::record_reply(&self.span, &input);
-        let found =
-            broken.map(|broken| Input::CacheBroke { found: Box::new(broken.reported(&self.log.usage())) });
+        let found = match broken {
+            Some(broken) => broken.reported(&self.log.usage(), miss),
+            None if self.config.policy.watch_cache => {
+                miss.and_then(|miss| CacheBreak::by_vendor(self.call(), miss))
+            }
+            None => None,
+        };
+        let found = found.map(|found| Input::CacheBroke { found: Box::new(found) });
         // Only a request that the provider answered can be in its cache.
         if self.config.policy.watch_cache
             && (matches!(input, Input::ModelReplied { .. }) || !self.log.usage().is_zero())
         {
-            self.prefixes.remember(request, self.log.usage());
+            self.prefixes.remember(request, self.log.usage(), self.now, lifetime);
         }
         Ok(found.into_iter().chain(std::iter::once(input)).collect())
     }
@@ -224,7 +243,11 @@ impl ModelCall {
         }
         let hooks = &self.config.hooks.context;
         let hooked = !hooks.transform.is_empty() || !hooks.convert.is_empty();
-        self.prefixes.compare(request, provider, (&self.loop_id, &self.key), hooked)
+        self.prefixes.compare(request, provider, self.call(), hooked)
+    }
+
+    fn call(&self) -> Call<'_> {
+        Call { loop_id: &self.loop_id, step: &self.key, now: self.now }
     }
 
     /// Polls the provider and delivers the events of each poll before the next one.
@@ -256,6 +279,9 @@ impl ModelCall {
                 }
                 StreamEvent::ToolCallDelta { index, delta } => {
                     (index, StreamDelta::ToolCallDelta { text: delta.to_owned() })
+                }
+                StreamEvent::Citation { index, citation } => {
+                    (index, StreamDelta::Citation { citation: Box::new(citation.clone()) })
                 }
                 _ => return,
             };

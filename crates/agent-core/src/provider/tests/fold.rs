@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::message::{Content, StopReason, Usage};
+use crate::message::{Citation, CitationSource, Content, StopReason, Usage};
 use crate::provider::fold::BlockIndex;
-use crate::provider::{Completion, ReplyLog, StreamEvent};
+use crate::provider::{Completion, MAX_REPLY_BYTES, ReplyLimit, ReplyLog, StreamEvent};
 
 thread_local! {
     static COMPARISONS: Cell<u64> = const { Cell::new(0) };
@@ -265,4 +265,49 @@ fn the_work_of_a_reply_grows_linearly_with_its_events_whatever_their_blocks() {
             events.len()
         );
     }
+}
+
+#[test]
+fn citations_belong_to_their_text() {
+    let citation = |url: &str| Citation::new(CitationSource::Url { url: url.into() });
+    let mut log = ReplyLog::new();
+    for event in [
+        StreamEvent::TextDelta { index: 0, delta: "So " },
+        StreamEvent::Citation { index: 0, citation: &citation("a") },
+        StreamEvent::TextDelta { index: 1, delta: "it is." },
+        StreamEvent::Citation { index: 1, citation: &citation("b") },
+        StreamEvent::TextDelta { index: 0, delta: "far" },
+        StreamEvent::Citation { index: 0, citation: &citation("c") },
+    ] {
+        log.push(&event);
+    }
+    let of = |content: &Content| match content {
+        Content::Text(text) => (text.text.clone(), text.citations.clone()),
+        other => panic!("{other:?}"),
+    };
+    let found: Vec<_> = log.content().iter().map(of).collect();
+    assert_eq!(
+        found,
+        [
+            ("So far".to_owned(), vec![citation("a"), citation("c")]),
+            ("it is.".to_owned(), vec![citation("b")])
+        ]
+    );
+    // A snapshot of an earlier moment has those of that moment.
+    let mut log = ReplyLog::new();
+    log.push(&StreamEvent::TextDelta { index: 0, delta: "So" });
+    let before = log.snapshot();
+    log.push(&StreamEvent::Citation { index: 0, citation: &citation("a") });
+    assert!(of(&before.content()[0]).1.is_empty());
+    assert_eq!(of(&log.snapshot().content()[0]).1.len(), 1);
+}
+
+#[test]
+fn citations_count_towards_the_size_of_a_reply() {
+    let huge = Citation::new(CitationSource::Other).with_cited_text("x".repeat(MAX_REPLY_BYTES - 64));
+    let mut log = ReplyLog::new();
+    log.push(&StreamEvent::Citation { index: 0, citation: &huge });
+    assert_eq!(log.exceeded(), None);
+    log.push(&StreamEvent::Citation { index: 0, citation: &huge });
+    assert_eq!(log.exceeded(), Some(ReplyLimit::Bytes));
 }

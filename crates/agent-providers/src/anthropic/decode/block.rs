@@ -4,7 +4,7 @@ use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
 use super::Takes;
-use crate::anthropic::{extras, wire};
+use crate::anthropic::{citation, extras, wire};
 
 /// An open block.
 #[derive(Debug)]
@@ -77,6 +77,12 @@ impl Open {
                 if let Some(delta) = head.text.filled() {
                     sink(StreamEvent::TextDelta { index, delta });
                 }
+                // A stream has them as deltas.
+                let listed: Option<Vec<Value>> =
+                    head.citations.and_then(|list| serde_json::from_str(list.get()).ok());
+                for data in listed.unwrap_or_default() {
+                    sink(StreamEvent::Citation { index, citation: &citation::read(data) });
+                }
             }
             Kind::Thinking => {
                 sink(StreamEvent::ThinkingStart { index });
@@ -105,6 +111,13 @@ impl Open {
         match (&mut self.kind, delta.kind.as_str()) {
             (Kind::Text, "text_delta") => {
                 self.text(Takes::Text, delta.text.as_str(), sink);
+            }
+            (Kind::Text, name @ "citations_delta") => {
+                let whole = serde_json::from_str::<wire::WholeDelta>(json).ok();
+                match whole.and_then(|mut whole| whole.delta.remove("citation")) {
+                    Some(data) => sink(StreamEvent::Citation { index, citation: &citation::read(data) }),
+                    None => sink(StreamEvent::Unrecognised { name }),
+                }
             }
             (Kind::Thinking, "thinking_delta") => {
                 self.text(Takes::Thinking, delta.thinking.as_str(), sink);

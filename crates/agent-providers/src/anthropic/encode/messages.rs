@@ -1,9 +1,11 @@
 //! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache marker in each of
 //! its messages.
 
-use agent_core::{Encoded, History, ImageContent, ModelRequest, StopReason, ThinkingContent, Unit};
+use agent_core::{
+    Citation, Citing, Content, DocumentContent, Encoded, FileSource, History, ImageContent, ModelRequest,
+    SearchResultContent, StopReason, ThinkingContent, Unit,
+};
 
-use super::MARKER;
 use crate::anthropic::config::is_vendor;
 use crate::anthropic::extras;
 use crate::claude::turns::Mark;
@@ -12,11 +14,14 @@ use crate::handoff::{self, Handoff};
 use crate::json::Members;
 use crate::marks::Marks;
 
+/// The media type of the documents that the API takes as data.
+const PDF: &str = "application/pdf";
+
 /// The message inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.
-pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marked: bool) {
+/// Writes the list of messages. The cache marker in the second-to-last message ends the cacheable prefix.
+pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'static [u8]>) {
     let keeps_unsigned = !is_vendor(&request.model);
     let writer = Writer::new(request, Form { keeps_unsigned });
     let key = handoff::wire_key(request, &[if keeps_unsigned { "unsigned" } else { "signed" }]);
@@ -44,8 +49,8 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marked: bool) {
     } else {
         Handoff::each_form(&request.history, key, |unit| writer.unit(unit).encoded(), read);
     }
-    if let Some(at) = marks.before_last().filter(|_| marked) {
-        out.splice(at..at, MARKER.iter().copied());
+    if let Some((at, marker)) = marks.before_last().zip(marker) {
+        out.splice(at..at, marker.iter().copied());
     }
     out.push(b']');
 }
@@ -82,6 +87,38 @@ impl writer::Form for Form {
 
     fn image(&self, out: &mut Vec<u8>, image: &ImageContent) {
         write_image(out, image);
+    }
+
+    fn takes_file(&self, file: &Content, _place: writer::Place) -> bool {
+        match file {
+            Content::Document(document) => match &document.source {
+                FileSource::Base64 { mime_type, .. } => mime_type == PDF,
+                FileSource::Url { mime_type, .. } => mime_type.as_deref().is_none_or(|kind| kind == PDF),
+                FileSource::Text { .. } | FileSource::Uploaded { .. } => true,
+                _ => false,
+            },
+            Content::SearchResult(_) => true,
+            _ => false,
+        }
+    }
+
+    fn file(&self, out: &mut Vec<u8>, file: &Content) {
+        match file {
+            Content::Document(document) => write_document(out, document),
+            Content::SearchResult(result) => write_search_result(out, result),
+            _ => {}
+        }
+    }
+
+    fn cites(&self) -> bool {
+        true
+    }
+
+    fn cited(&self, out: &mut Vec<u8>, text: &str, citations: &[Citation]) {
+        let known: Vec<_> = citations.iter().map(|c| &c.data).filter(|data| data.is_object()).collect();
+        let mut block = Members::open(out);
+        block.field("type", "text").field("text", text).field("citations", &known);
+        block.close();
     }
 
     fn takes(&self, thinking: &ThinkingContent) -> bool {
@@ -125,6 +162,61 @@ impl writer::Form for Form {
         }
         write_list(block.key("content"), content);
         block.close();
+    }
+}
+
+fn write_document(out: &mut Vec<u8>, document: &DocumentContent) {
+    let mut block = Members::open(out);
+    block.field("type", "document");
+    let mut source = Members::open(block.key("source"));
+    match &document.source {
+        FileSource::Base64 { data, mime_type } => {
+            source.field("type", "base64").field("media_type", mime_type).field("data", data);
+        }
+        FileSource::Text { text } => {
+            source.field("type", "text").field("media_type", "text/plain").field("data", text);
+        }
+        FileSource::Url { url, .. } => {
+            source.field("type", "url").field("url", url);
+        }
+        FileSource::Uploaded { file_id } => {
+            source.field("type", "file").field("file_id", file_id);
+        }
+        _ => {}
+    }
+    source.close();
+    if let Some(title) = &document.title {
+        block.field("title", title);
+    }
+    if let Some(context) = &document.context {
+        block.field("context", context);
+    }
+    write_citing(&mut block, document.citing);
+    block.close();
+}
+
+fn write_search_result(out: &mut Vec<u8>, result: &SearchResultContent) {
+    let mut block = Members::open(out);
+    block.field("type", "search_result").field("source", &result.source).field("title", &result.title);
+    let mut parts = Vec::new();
+    for part in &result.parts {
+        if !parts.is_empty() {
+            parts.push(b',');
+        }
+        let mut block = Members::open(&mut parts);
+        block.field("type", "text").field("text", part);
+        block.close();
+    }
+    write_list(block.key("content"), &parts);
+    write_citing(&mut block, result.citing);
+    block.close();
+}
+
+fn write_citing(block: &mut Members<'_>, citing: Citing) {
+    if citing == Citing::On {
+        let mut inner = Members::open(block.key("citations"));
+        inner.field("enabled", &true);
+        inner.close();
     }
 }
 

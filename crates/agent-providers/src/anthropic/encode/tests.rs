@@ -1,5 +1,6 @@
 #![allow(clippy::needless_pass_by_value, reason = "expectations are written where they are used")]
 
+mod caching;
 mod extras;
 mod format;
 mod messages;
@@ -73,7 +74,7 @@ fn tools(names: &[&str]) -> Vec<ToolDefinition> {
 
 #[track_caller]
 fn text(request: &ModelRequest) -> String {
-    String::from_utf8(super::body(request).unwrap()).unwrap()
+    String::from_utf8(super::body(request, super::Named::InBody).unwrap()).unwrap()
 }
 
 #[track_caller]
@@ -126,7 +127,7 @@ fn varied() -> ModelRequest {
     ]);
     asked = with_model(asked, |m| {
         m.images = true;
-        m.max_tokens = 64_000;
+        m.max_tokens = Some(64_000);
     });
     asked.system_prompt = "Be brief.".into();
     asked.tools = tools(&["read", "write"]).into();

@@ -5,6 +5,7 @@ use agent_core::{ModelRequest, ThinkingForm, ThinkingLevel};
 use crate::bedrock::family::Family;
 use crate::claude::thinking::Plan;
 use crate::json::Members;
+use crate::request::output_limit;
 
 /// The additional fields of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +44,14 @@ fn word(level: ThinkingLevel) -> &'static str {
 }
 
 impl Fields {
-    /// Returns the output limit, unless the model rejects one.
+    /// Returns the output limit, unless it is unknown or the model rejects one. Without a limit, the API applies that of the
+    /// model.
     pub(super) fn max_tokens(self, request: &ModelRequest, plan: &Plan) -> Option<u32> {
         match self {
-            Self::Claude => Some(plan.max_tokens),
+            Self::Claude => plan.max_tokens,
             // Nova rejects a limit together with its highest effort.
             Self::Nova("high") => None,
-            _ => Some(request.options.max_tokens.unwrap_or(request.model.max_tokens).max(1)),
+            _ => output_limit(request),
         }
     }
 

@@ -1,11 +1,15 @@
 //! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache point in each of
 //! its messages.
 
+use std::cell::Cell;
+
 use agent_core::{
-    Content, Encoded, ErrorKind, ImageContent, Message, ModelRequest, ProviderError, ThinkingContent, Unit,
+    Citation, Content, Encoded, ErrorKind, ImageContent, Message, ModelRequest, ProviderError,
+    ThinkingContent, Unit,
 };
 
-use super::CACHE_POINT;
+use super::files;
+use crate::bedrock::citation;
 use crate::bedrock::family::Family;
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, USER, Writer};
@@ -22,7 +26,7 @@ const OF_OTHER_KIND: u32 = u32::MAX - 2;
 const OPENING: &[u8] =
     br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages. If `marked`, a cache marker after the second-to-last message ends the cacheable prefix.
+/// Writes the list of messages. The cache point after the second-to-last message ends the cacheable prefix.
 ///
 /// # Errors
 /// Returns an error if an image cannot be sent.
@@ -30,26 +34,35 @@ pub(super) fn write(
     out: &mut Vec<u8>,
     request: &ModelRequest,
     family: Family,
-    marked: bool,
+    cache_point: Option<&'static [u8]>,
 ) -> Result<(), ProviderError> {
-    let writer = Writer::new(request, Form { family });
+    let writer = Writer::new(request, Form { family, documents: Cell::new(0) });
     let reasoning = match family {
         Family::Claude => "signed",
         Family::DeepSeek => "none",
         Family::Nova | Family::Other => "any",
     };
     let key = handoff::wire_key(request, &[reasoning]);
+    let mut documents = 0;
     let mut turns = Turns { out, start: 0, marks: Marks::default(), open: None };
     turns.out.push(b'[');
     turns.start = turns.out.len();
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+        let held = count_documents(unit);
+        let key = match held {
+            0 => key,
+            // The names of documents contain their number.
+            _ => handoff::wire_key(request, &[reasoning, &documents.to_string()]),
+        };
+        writer.form().documents.set(documents);
+        documents += held;
         unit.wire().with(key, || encode(&writer, unit), |encoded| turns.push(encoded)).map_err(|why| {
             refuse(&request.model, ErrorKind::Other, why, "give the picture as base64: Content::image")
         })?;
     }
     turns.close();
-    if let Some(at) = turns.marks.before_last().filter(|_| marked) {
-        turns.out.splice(at..at, CACHE_POINT.iter().copied());
+    if let Some((at, point)) = turns.marks.before_last().zip(cache_point) {
+        turns.out.splice(at..at, point.iter().copied());
     }
     turns.out.push(b']');
     Ok(())
@@ -146,9 +159,17 @@ fn unsayable(image: &ImageContent) -> Option<u32> {
     }
 }
 
+/// Returns the number of documents in a unit, also of those that the API does not take.
+fn count_documents(unit: &Unit) -> usize {
+    let messages = unit.entries().iter().filter_map(|entry| entry.message().as_llm());
+    messages.flat_map(Message::content).filter(|content| matches!(content, Content::Document(_))).count()
+}
+
 /// Writes the vendor's blocks.
 struct Form {
     family: Family,
+    /// The number of documents before the next one. The API rejects two documents of one name in a request.
+    documents: Cell<usize>,
 }
 
 impl writer::Form for Form {
@@ -158,6 +179,27 @@ impl writer::Form for Form {
 
     fn image(&self, out: &mut Vec<u8>, image: &ImageContent) {
         write_image(out, image);
+    }
+
+    fn takes_file(&self, file: &Content, place: writer::Place) -> bool {
+        // A result has no member for sound.
+        let fits = place == writer::Place::Message || !matches!(file, Content::Audio(_));
+        fits && files::takes(file)
+    }
+
+    fn file(&self, out: &mut Vec<u8>, file: &Content) {
+        files::write(out, file, self.documents.get());
+        if matches!(file, Content::Document(_)) {
+            self.documents.set(self.documents.get().saturating_add(1));
+        }
+    }
+
+    fn cites(&self) -> bool {
+        true
+    }
+
+    fn cited(&self, out: &mut Vec<u8>, text: &str, citations: &[Citation]) {
+        citation::write(out, text, citations);
     }
 
     /// Claude rejects reasoning without its signature and DeepSeek any reasoning; other models have no signatures.

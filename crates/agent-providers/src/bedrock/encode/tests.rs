@@ -120,7 +120,7 @@ fn varied() -> ModelRequest {
         AgentMessage::user("and now?"),
     ]);
     asked = with_model(asked, |m| {
-        m.max_tokens = 64_000;
+        m.max_tokens = Some(64_000);
         m.thinking = agent_core::ThinkingForm::Budget;
     });
     asked.system_prompt = "Be brief.".into();

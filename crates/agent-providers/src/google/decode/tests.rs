@@ -278,6 +278,29 @@ fn sources_come_once_and_at_the_end() {
 }
 
 #[test]
+fn the_last_text_has_the_sources() {
+    let grounding = json!({
+        "groundingChunks": [{"web": {"uri": "https://a", "title": "A"}}],
+        "groundingSupports": [{"segment": {"startIndex": 4, "endIndex": 8}, "groundingChunkIndices": [0]}],
+    });
+    let last = json!({"candidates": [{"content": {"parts": [{"text": "ze."}]}, "groundingMetadata": grounding, "finishReason": "STOP"}]});
+    let content = read(&[
+        parts(json!([{"executableCode": {"code": "1", "language": "PYTHON"}}])),
+        parts(json!([{"text": "Die Grö"}])),
+        parts(json!([{"text": "ß"}])),
+        last,
+    ])
+    .end
+    .unwrap()
+    .content;
+    let Content::Text(text) = &content[1] else { panic!("{content:?}") };
+    assert_eq!(text.text, "Die Größze.");
+    assert_eq!(text.citations.len(), 1);
+    assert_eq!(text.citations[0].cited_part(&text.text), Some("Grö"));
+    assert_eq!(content[2], Content::opaque("groundingMetadata", grounding));
+}
+
+#[test]
 fn what_is_not_known_is_counted() {
     let other = json!({"candidates": [{"index": 1, "content": {"parts": [{"text": "x"}]}}]});
     let read = read(&[json!({"odd": 1}), other, parts(json!([{"functionCall": {}}])), end("STOP")]);

@@ -1,8 +1,9 @@
 //! Writes the conversation. Each unit of history is encoded once, as one or several contents.
 
 use agent_core::{
-    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, ImageContent, Message,
-    ModelRequest, ProviderError, StopReason, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, FileSource, ImageContent,
+    Message, ModelRequest, ProviderError, StopReason, ToolCall, ToolCallId, ToolResultMessage, Unit,
+    UserMessage,
 };
 
 use crate::call_ids::Prefix;
@@ -213,10 +214,49 @@ impl Writer<'_> {
                     ImageOut::Keep => self.picture(out, image),
                     ImageOut::Text(text) => out.text(Some(text)),
                 },
-                _ => {}
+                other => self.file(out, other),
             }
         }
         out.close();
+    }
+
+    /// Writes a document or a recording. The API takes files of any type; what a model does not read, it refuses.
+    fn file(&self, out: &mut Out, content: &Content) {
+        let source = match content {
+            Content::Document(document) => &document.source,
+            Content::Audio(media) | Content::Video(media) => &media.source,
+            other => return out.text(handoff::file_text(other).as_deref()),
+        };
+        match source {
+            FileSource::Base64 { data, mime_type } => out.part(|part| write_inline(part, mime_type, data)),
+            FileSource::Url { url, mime_type }
+                if self.takes(mime_type.as_deref().or_else(|| type_of(url))) =>
+            {
+                self.address(out, url, mime_type.as_deref().or_else(|| type_of(url)));
+            }
+            FileSource::Uploaded { file_id } if self.takes(None) => self.address(out, file_id, None),
+            _ => out.text(handoff::file_text(content).as_deref()),
+        }
+    }
+
+    /// Returns whether the API takes an address of a file of this type. Vertex AI requires the type.
+    fn takes(&self, mime_type: Option<&str>) -> bool {
+        mime_type.is_some() || self.door != Door::Vertex
+    }
+
+    /// Writes a file that the vendor fetches or stores.
+    fn address(&self, out: &mut Out, url: &str, mime_type: Option<&str>) {
+        if mime_type.is_none() && self.door == Door::Vertex {
+            out.cannot_be_said = true;
+        }
+        out.part(|part| {
+            let mut file = Members::open(part.key("fileData"));
+            if let Some(kind) = mime_type {
+                file.field("mimeType", kind);
+            }
+            file.field("fileUri", url);
+            file.close();
+        });
     }
 
     fn picture(&self, out: &mut Out, image: &ImageContent) {
@@ -224,20 +264,7 @@ impl Writer<'_> {
             ImageContent::Base64 { data, mime_type } => out.part(|part| {
                 write_inline(part, mime_type, data);
             }),
-            ImageContent::Url { url } => {
-                let kind = type_of(url);
-                if kind.is_none() && self.door == Door::Vertex {
-                    out.cannot_be_said = true;
-                }
-                out.part(|part| {
-                    let mut file = Members::open(part.key("fileData"));
-                    if let Some(kind) = kind {
-                        file.field("mimeType", kind);
-                    }
-                    file.field("fileUri", url);
-                    file.close();
-                });
-            }
+            ImageContent::Url { url } => self.address(out, url, type_of(url)),
             _ => {}
         }
     }
@@ -316,7 +343,7 @@ impl Writer<'_> {
     /// Writes all results of a reply as one content. Images that a result cannot contain follow in another one. Returns
     /// whether there is a result.
     fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) -> bool {
-        let mut outside: Vec<&ImageContent> = Vec::new();
+        let mut outside: Vec<&Content> = Vec::new();
         out.open(USER);
         for result in unit.results() {
             self.result(out, reply, result, &mut outside);
@@ -324,9 +351,13 @@ impl Writer<'_> {
         let any = out.close();
         if !outside.is_empty() {
             out.open(USER);
-            out.text(Some(FROM_TOOLS));
-            for image in outside {
-                self.picture(out, image);
+            let pictures = outside.iter().all(|content| matches!(content, Content::Image(_)));
+            out.text(Some(if pictures { FROM_TOOLS } else { handoff::FILES_FROM_TOOLS }));
+            for content in outside {
+                match content {
+                    Content::Image(image) => self.picture(out, image),
+                    other => self.file(out, other),
+                }
             }
             out.close();
         }
@@ -338,7 +369,7 @@ impl Writer<'_> {
         out: &mut Out,
         reply: &AssistantMessage,
         result: &'m ToolResultMessage,
-        outside: &mut Vec<&'m ImageContent>,
+        outside: &mut Vec<&'m Content>,
     ) {
         let mut said = String::new();
         let mut inside: Vec<(&str, &str)> = Vec::new();
@@ -360,9 +391,13 @@ impl Writer<'_> {
                     (ImageOut::Keep, ImageContent::Base64 { data, mime_type }) if self.known.is_third() => {
                         inside.push((mime_type, data));
                     }
-                    (ImageOut::Keep, image) => outside.push(image),
+                    (ImageOut::Keep, _) => outside.push(content),
                 },
-                _ => {}
+                Content::Document(document) if !matches!(document.source, FileSource::Text { .. }) => {
+                    outside.push(content);
+                }
+                Content::Audio(_) | Content::Video(_) => outside.push(content),
+                other => say(&handoff::file_text(other).unwrap_or_default()),
             }
         }
         if said.is_empty() {
@@ -396,7 +431,7 @@ fn write_inline(part: &mut Members<'_>, mime_type: &str, data: &str) {
     inline.close();
 }
 
-/// Returns the media type that the extension in an address indicates.
+/// Returns the media type that the extension in an address indicates, as the vendor names it.
 fn type_of(url: &str) -> Option<&'static str> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let ending = path.rsplit('/').next()?.rsplit_once('.')?.1.to_ascii_lowercase();
@@ -409,6 +444,20 @@ fn type_of(url: &str) -> Option<&'static str> {
         "heif" => "image/heif",
         "avif" => "image/avif",
         "bmp" => "image/bmp",
+        "pdf" => "application/pdf",
+        "txt" => "text/plain",
+        "csv" => "text/csv",
+        "html" | "htm" => "text/html",
+        "md" => "text/markdown",
+        "mp3" => "audio/mp3",
+        "wav" => "audio/wav",
+        "flac" => "audio/flac",
+        "ogg" => "audio/ogg",
+        "aac" => "audio/aac",
+        "mp4" => "video/mp4",
+        "mov" => "video/quicktime",
+        "webm" => "video/webm",
+        "mpeg" | "mpg" => "video/mpeg",
         _ => return None,
     })
 }

@@ -110,7 +110,7 @@ fn the_smallest_request_says_nothing_that_was_not_asked_for() {
     let request = hello("gemini-2.0-flash");
     assert_eq!(
         String::from_utf8(body(&request).unwrap()).unwrap(),
-        r#"{"generationConfig":{"maxOutputTokens":8192},"contents":[{"role":"user","parts":[{"text":"hello"}]}]}"#
+        r#"{"generationConfig":{},"contents":[{"role":"user","parts":[{"text":"hello"}]}]}"#
     );
     assert!(!format!("{request:?}").contains("secret"));
 }
@@ -218,6 +218,23 @@ fn thinking_is_a_budget_until_gemini_2_5_and_a_word_since_gemini_3() {
         check_thinking(id, Off, Value::Null);
     }
     check_thinking("gemini-2.0-flash", High, Value::Null);
+}
+
+#[test]
+fn the_highest_level_is_sent_to_models_that_list_it() {
+    use ThinkingLevel::{High, Max, XHigh};
+    for (levels, level, expect) in [
+        (vec![High, XHigh], XHigh, "XHIGH"),
+        (vec![High, XHigh], Max, "XHIGH"),
+        (vec![High], XHigh, "HIGH"),
+        (Vec::new(), Max, "HIGH"),
+    ] {
+        let mut request = hello("gemini-9-flash");
+        request.model = model("gemini-9-flash").with_thinking_form(ThinkingForm::Effort, levels).into();
+        request.options.thinking_level = level;
+        let config = written(&request)["generationConfig"]["thinkingConfig"].clone();
+        assert_eq!(config["thinkingLevel"], expect, "{level:?}");
+    }
 }
 
 /// REQ-129, B-149.

@@ -22,8 +22,8 @@ struct Range {
 /// The thinking options of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// The limit of thinking and answer together.
-    pub(super) max_tokens: u32,
+    /// The limit of thinking and answer together; `None` if the model's limit is unknown.
+    pub(super) max_tokens: Option<u32>,
     thinking: Thinking,
 }
 
@@ -40,7 +40,7 @@ enum Thinking {
 /// Returns the thinking options of a request.
 pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     let model = &request.model;
-    let limit = request.options.max_tokens.unwrap_or(model.max_tokens).max(1);
+    let limit = request.options.max_tokens.or(model.max_tokens).map(|limit| limit.max(1));
     let unsaid = Plan { max_tokens: limit, thinking: Thinking::Unsaid };
     if model.thinking == ThinkingForm::None || !known.may_think() {
         return unsaid;
@@ -59,7 +59,7 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
     if known.is_third() || matches!(model.thinking, ThinkingForm::Effort | ThinkingForm::Adaptive) {
         let thinking = match level {
             ThinkingLevel::Off => Thinking::LeastLevel(word(least(levels))),
-            level => Thinking::Level(word(level.max(least(levels)))),
+            level => Thinking::Level(greatest(level.max(least(levels)), levels)),
         };
         return Plan { thinking, ..unsaid };
     }
@@ -71,8 +71,9 @@ pub(super) fn plan(request: &ModelRequest, known: Known) -> Plan {
         return Plan { thinking, ..unsaid };
     };
     let wanted = wanted.clamp(range.min, range.max);
-    let max_tokens = limit.max(wanted.saturating_add(MIN_ANSWER).min(model.max_tokens));
-    let budget = wanted.min(max_tokens.saturating_sub(MIN_ANSWER));
+    let needed = wanted.saturating_add(MIN_ANSWER);
+    let max_tokens = limit.map(|limit| limit.max(model.max_tokens.unwrap_or(needed).min(needed)));
+    let budget = max_tokens.map_or(wanted, |most| wanted.min(most.saturating_sub(MIN_ANSWER)));
     if budget < range.min.max(1) {
         return unsaid;
     }
@@ -94,6 +95,14 @@ fn range(id: &str) -> Range {
 fn least(levels: &[ThinkingLevel]) -> ThinkingLevel {
     let known = levels.iter().copied().filter(|l| *l != ThinkingLevel::Off).min();
     known.unwrap_or(ThinkingLevel::Low)
+}
+
+/// Returns the word of a level. `XHIGH` is sent only to models that list the level, because others reject it.
+fn greatest(level: ThinkingLevel, levels: &[ThinkingLevel]) -> &'static str {
+    match level {
+        ThinkingLevel::XHigh | ThinkingLevel::Max if levels.contains(&ThinkingLevel::XHigh) => "XHIGH",
+        level => word(level),
+    }
 }
 
 fn word(level: ThinkingLevel) -> &'static str {

@@ -144,3 +144,12 @@ fn a_later_request_begins_with_the_bytes_of_the_earlier_one() {
     assert_eq!(first, super::request(&shorter).unwrap().body);
     assert!(second.starts_with(first.strip_suffix(b"]}").unwrap()));
 }
+
+#[test]
+fn documents_become_text() {
+    let asked = Message::user_content(crate::handoff::files());
+    let sent = json_of(&with(ModelConfig::ollama("m"), vec![asked]));
+    let texts: Vec<_> =
+        crate::handoff::files().iter().map(|file| file_text(file).unwrap().into_owned()).collect();
+    assert_eq!(sent["messages"][0]["content"], texts.join("\n"));
+}

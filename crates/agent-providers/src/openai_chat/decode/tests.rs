@@ -5,7 +5,9 @@
 mod usage;
 mod whole;
 
-use agent_core::{AssistantMessage, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog};
+use agent_core::{
+    AssistantMessage, CitationSource, Content, History, ModelConfig, OwnedStreamEvent, ReplyLog,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -562,4 +564,40 @@ fn a_reply_ends_for_its_own_reason_and_not_for_that_of_an_earlier_one() {
         assert_eq!(ends("4", ""), None, "no reason is given");
         assert_eq!(ends("5", "some other"), None, "it is not known");
     }
+}
+
+#[test]
+fn sources_belong_to_the_last_text() {
+    let said = |frames: &[Value]| {
+        let frames: Vec<String> = frames.iter().map(Value::to_string).collect();
+        read(&frames.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let page = json!({"type": "url_citation", "url_citation": {"url": "https://a", "title": "A", "start_index": 0, "end_index": 2}});
+    let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta}]});
+    let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+    let annotated = said(&[
+        delta(json!({"content": "So", "annotations": [page]})),
+        delta(json!({"content": " it is.", "annotations": [page]})),
+        end.clone(),
+    ]);
+    let sources = |read: &Read| match &read.log.content()[..] {
+        [Content::Text(text)] => text.citations.clone(),
+        other => panic!("{other:?}"),
+    };
+    let found = sources(&annotated);
+    assert_eq!(found.len(), 1, "a repeated one is one");
+    assert_eq!(found[0].data, page);
+    assert_eq!(found[0].cited_part("So it is."), Some("So"));
+
+    // Perplexity repeats the pages in each chunk.
+    let searched = |text: &str| {
+        json!({"choices": [{"index": 0, "delta": {"content": text}}], "citations": ["https://a", "https://b"],
+            "search_results": [{"title": "A", "url": "https://a", "date": "2026-01-01"}]})
+    };
+    let found = sources(&said(&[searched("So"), searched(" it is."), end.clone()]));
+    assert_eq!((found.len(), found[0].title.as_deref()), (1, Some("A")));
+    let mut bare = searched("So");
+    bare.as_object_mut().unwrap().remove("search_results");
+    let found = sources(&said(&[bare, end]));
+    assert_eq!(found[1].source, CitationSource::Url { url: "https://b".into() });
 }

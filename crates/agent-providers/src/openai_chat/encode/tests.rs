@@ -3,9 +3,9 @@
 #![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
 
 use agent_core::{
-    AgentMessage, AssistantMessage, CacheConfig, CacheStrategy, Content, Entry, ErrorKind, History, Message,
-    ModelConfig, ResponseFormat, StopReason, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice,
-    ToolDefinition, ToolResultMessage,
+    AgentMessage, AssistantMessage, CacheConfig, CacheStrategy, CacheTtl, Content, Entry, ErrorKind, History,
+    Message, ModelConfig, ResponseFormat, StopReason, ThinkingForm, ThinkingFormat, ThinkingLevel,
+    ToolChoice, ToolDefinition, ToolResultMessage,
 };
 use serde_json::{Value, json};
 
@@ -312,6 +312,10 @@ fn levels_become_words_for_models_that_take_an_effort() {
     check_thinking(known(), ThinkingLevel::Minimal, json!({"reasoning_effort": "minimal"}));
     check_thinking(known(), ThinkingLevel::Medium, json!({"reasoning_effort": "high"}));
     check_thinking(known(), ThinkingLevel::XHigh, json!({"reasoning_effort": "xhigh"}));
+    check_thinking(known(), ThinkingLevel::Max, json!({"reasoning_effort": "xhigh"}));
+    check_thinking(model(), ThinkingLevel::Max, json!({"reasoning_effort": "high"}));
+    let newest = model().with_thinking_form(ThinkingForm::Effort, [ThinkingLevel::High, ThinkingLevel::Max]);
+    check_thinking(newest, ThinkingLevel::Max, json!({"reasoning_effort": "max"}));
     let mut without = model();
     without.dialect.reasoning_effort = Some(false);
     check_thinking(without, ThinkingLevel::High, json!({}));
@@ -534,12 +538,12 @@ fn cache_markers_are_put_for_anthropic_behind_openrouter() {
     request.tools = vec![ToolDefinition::new("look", "d", json!({"type": "object"}))].into();
     assert_eq!(markers(&request), ["system 0", "user 3", "tools"]);
     let manual = |system, tools, messages| CacheConfig {
-        enabled: true,
         strategy: CacheStrategy::Manual {
             cache_system: system,
             cache_tools: tools,
             cache_messages: messages,
         },
+        ..CacheConfig::default()
     };
     request.options.cache_config = manual(true, false, false);
     assert_eq!(markers(&request), ["system 0"]);
@@ -549,6 +553,55 @@ fn cache_markers_are_put_for_anthropic_behind_openrouter() {
     assert_eq!(markers(&request), ["user 3"]);
     request.options.cache_config = CacheConfig::disabled();
     assert_eq!(markers(&request), Vec::<String>::new());
+}
+
+#[test]
+fn markers_for_anthropic_behind_openrouter_have_their_lifetime() {
+    let messages = vec![Message::user("a"), reply(vec![Content::text("b")]).into(), Message::user("c")];
+    let mut request = with(ModelConfig::openrouter("anthropic/claude", "k"), history(messages));
+    request.system_prompt = "s".into();
+    request.options.cache_config = CacheConfig::default().with_ttl(CacheTtl::OneHour);
+    let sent = json_of(&request).to_string();
+    assert_eq!(sent.matches(r#""cache_control":{"type":"ephemeral","ttl":"1h"}"#).count(), 2, "{sent}");
+}
+
+#[test]
+fn explicit_breakpoints_stand_in_the_parts_of_messages() {
+    let sent = |id: &str, config: CacheConfig| {
+        let messages = vec![
+            Message::user("a"),
+            reply(vec![call("1", "{}")]).into(),
+            result("1", vec![Content::text("b")]),
+            Message::user("c"),
+        ];
+        let mut request = with(ModelConfig::openai(id, id, "k"), history(messages));
+        request.system_prompt = "s".into();
+        request.options.cache_config = config;
+        json_of(&request)
+    };
+    let explicit = CacheConfig::default().with_explicit_breakpoints();
+    let new = sent("gpt-5.6-sol", explicit);
+    assert_eq!(new["prompt_cache_options"], json!({"mode": "explicit"}));
+    let part = |text: &str| json!([{"type": "text", "text": text}]);
+    let marked =
+        |text: &str| json!([{"type": "text", "text": text, "prompt_cache_breakpoint": {"mode": "explicit"}}]);
+    assert_eq!(new["messages"][0]["content"], marked("s"));
+    assert_eq!(new["messages"][1]["content"], part("a"));
+    assert_eq!(new["messages"][3], json!({"role": "tool", "tool_call_id": "1", "content": marked("b")}));
+    assert_eq!(new["messages"][4]["content"], part("c"));
+    // Nothing changes for a model that places its own, and Chat Completions has no longer lifetime.
+    for (id, config) in [
+        ("gpt-5.5", explicit),
+        ("gpt-5.6-sol", CacheConfig::default()),
+        ("gpt-5.6-sol", CacheConfig::default().with_ttl(CacheTtl::TwelveHours)),
+    ] {
+        let sent = sent(id, config);
+        assert!(sent.get("prompt_cache_options").is_none(), "{sent}");
+        assert_eq!(
+            (&sent["messages"][1]["content"], &sent["messages"][3]["content"]),
+            (&json!("a"), &json!("b"))
+        );
+    }
 }
 
 #[test]
@@ -567,4 +620,32 @@ fn a_call_of_a_custom_tool_goes_back_in_its_own_form() {
     let messages =
         vec![Message::user("hi"), reply(vec![custom]).into(), result("a", vec![Content::text("1 row")])];
     check_messages(messages, expect);
+}
+
+#[test]
+fn documents_and_sounds_are_parts_where_a_server_takes_them() {
+    let asked = |model: ModelConfig| {
+        json_of(&with(model, history(vec![Message::user_content(crate::handoff::files())])))["messages"][0]
+            ["content"]
+            .take()
+    };
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let openai = ModelConfig::openai("gpt-test", "GPT", "sk-test");
+    assert_eq!(
+        asked(openai),
+        json!([
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"}},
+            text("notes\n\na text"),
+            text("[document left out: this API does not take it]"),
+            {"type": "file", "file": {"file_id": "file-1"}},
+            text("A (https://a)\n\none\n\ntwo"),
+            {"type": "input_audio", "input_audio": {"data": "QUJD", "format": "wav"}},
+            text("[film left out: this API does not take it]"),
+        ])
+    );
+    let mut local = model();
+    let plain = asked(local.clone());
+    assert!(plain.as_array().unwrap().iter().all(|part| part["type"] == "text"), "{plain}");
+    local.dialect.files = Some(true);
+    assert_eq!(asked(local)[0]["type"], "file");
 }

@@ -4,14 +4,16 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, Encoded, ImageContent, Message, ModelRequest, ToolCall,
-    ToolCallId, Unit, UserMessage,
+    AgentMessage, AssistantMessage, Content, DocumentContent, Encoded, FileSource, ImageContent, Message,
+    ModelRequest, ToolCall, ToolCallId, Unit, UserMessage,
 };
 
 use super::super::calls::CUSTOM;
 use super::super::dialect::{Dialect, Ids, Replay};
 use super::super::wire::REASONING_FIELDS;
-use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, image_address, text};
+use crate::handoff::{
+    FILES_FROM_TOOLS, Handoff, IdRule, ImageOut, ThinkingOut, data_url, file_text, image_address, text,
+};
 use crate::json::{Members, write};
 
 /// The text before images from tool results. They are sent in a user message, because a tool message cannot hold images.
@@ -20,6 +22,8 @@ const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 pub(super) struct UnitEncoder<'r> {
     dialect: &'r Dialect,
     handoff: Handoff<'r>,
+    /// Whether texts of the user and of tools are written as parts, which a breakpoint of the cache can end.
+    breakpoints: bool,
 }
 
 /// The bytes around the text of a message.
@@ -61,6 +65,8 @@ fn reserved(unit: &Unit) -> usize {
 enum Part<'c> {
     Text(Cow<'c, str>),
     Image(&'c ImageContent),
+    Document(&'c DocumentContent),
+    Sound { data: &'c str, format: &'static str },
 }
 
 impl<'r> UnitEncoder<'r> {
@@ -69,7 +75,8 @@ impl<'r> UnitEncoder<'r> {
             Ids::Word(max) => IdRule::word(max),
             Ids::NineAlphanumeric => IdRule::word(64),
         };
-        Self { dialect, handoff: Handoff::new(request, rule) }
+        let breakpoints = super::places_breakpoints(request);
+        Self { dialect, handoff: Handoff::new(request, rule), breakpoints }
     }
 
     pub(super) fn encode(&self, unit: &Unit) -> Encoded {
@@ -100,7 +107,13 @@ impl<'r> UnitEncoder<'r> {
                 ImageOut::Keep => Part::Image(image),
                 ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
             }),
-            _ => None,
+            Content::Document(document) if self.dialect.files && takes(&document.source) => {
+                Some(Part::Document(document))
+            }
+            other => match sound(other).filter(|_| self.dialect.files) {
+                Some(sound) => Some(sound),
+                None => file_text(other).map(Part::Text),
+            },
         }
     }
 
@@ -110,6 +123,7 @@ impl<'r> UnitEncoder<'r> {
         message.field("role", "user");
         if let [Part::Text(text)] = parts
             && !self.dialect.cache_markers
+            && !self.breakpoints
         {
             message.field("content", &**text);
             message.close();
@@ -131,6 +145,13 @@ impl<'r> UnitEncoder<'r> {
                     let mut url = Members::open(object.key("image_url"));
                     url.field("url", &*image_address(image));
                     url.close();
+                }
+                Part::Document(document) => write_document(&mut object, document),
+                Part::Sound { data, format } => {
+                    object.field("type", "input_audio");
+                    let mut audio = Members::open(object.key("input_audio"));
+                    audio.field("data", *data).field("format", *format);
+                    audio.close();
                 }
             }
             object.close();
@@ -249,7 +270,7 @@ impl<'r> UnitEncoder<'r> {
                         }
                         said.push_str(&text);
                     }
-                    Some(picture @ Part::Image(_)) => pictures.push(picture),
+                    Some(other) => pictures.push(other),
                     None => {}
                 }
             }
@@ -261,11 +282,24 @@ impl<'r> UnitEncoder<'r> {
             if self.dialect.tool_result_name {
                 message.field("name", result.tool_name.as_str());
             }
-            message.field("content", &said);
-            message.close();
+            if self.breakpoints {
+                let parts = message.key("content");
+                parts.push(b'[');
+                let mut part = Members::open(parts);
+                part.field("type", "text").field("text", &said);
+                part.close();
+                parts.push(b']');
+                message.close();
+                out.mark_last_part();
+            } else {
+                message.field("content", &said);
+                message.close();
+            }
         }
         if !pictures.is_empty() {
-            pictures.insert(0, Part::Text(Cow::Borrowed(FROM_TOOLS)));
+            let all = pictures.iter().all(|part| matches!(part, Part::Image(_)));
+            let head = if all { FROM_TOOLS } else { FILES_FROM_TOOLS };
+            pictures.insert(0, Part::Text(Cow::Borrowed(head)));
             self.user_parts(out, &pictures);
         }
     }
@@ -276,6 +310,39 @@ impl<'r> UnitEncoder<'r> {
             Ids::NineAlphanumeric => nine(id.as_str()),
         }
     }
+}
+
+/// Returns whether the API takes a document. A text is sent as text.
+fn takes(source: &FileSource) -> bool {
+    matches!(source, FileSource::Base64 { .. } | FileSource::Uploaded { .. })
+}
+
+fn write_document(object: &mut Members<'_>, document: &DocumentContent) {
+    object.field("type", "file");
+    let mut file = Members::open(object.key("file"));
+    match &document.source {
+        FileSource::Base64 { data, mime_type } => {
+            let title = document.title.as_deref().unwrap_or("document");
+            file.field("filename", title).field("file_data", &data_url(mime_type, data));
+        }
+        FileSource::Uploaded { file_id } => {
+            file.field("file_id", file_id);
+        }
+        _ => {}
+    }
+    file.close();
+}
+
+/// Returns a sound in one of the two forms that the API takes.
+fn sound(content: &Content) -> Option<Part<'_>> {
+    let Content::Audio(media) = content else { return None };
+    let FileSource::Base64 { data, mime_type } = &media.source else { return None };
+    let format = match mime_type.trim().to_ascii_lowercase().as_str() {
+        "audio/wav" | "audio/x-wav" | "audio/wave" => "wav",
+        "audio/mpeg" | "audio/mp3" => "mp3",
+        _ => return None,
+    };
+    Some(Part::Sound { data, format })
 }
 
 /// Returns an id of nine letters and digits: the id itself if it has this form, otherwise a hash of it.

@@ -4,6 +4,7 @@ use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
 use super::parts::{List, Parts, Said, Slot};
+use crate::annotation;
 use crate::openai_responses::marks;
 use crate::openai_responses::wire::{Part, Spoken};
 
@@ -213,6 +214,11 @@ impl Item {
         match &mut self.kind {
             Kind::Message { texts } => {
                 let mark = marks::of_message(&self.id, spoken.phase.as_str());
+                for (index, part) in texts.with_parts(spoken.content.as_deref().unwrap_or_default()) {
+                    for data in part.annotations() {
+                        sink(StreamEvent::Citation { index, citation: &annotation::read(data) });
+                    }
+                }
                 for index in texts.blocks().map(|block| block.index) {
                     if let Some(delta) = mark.as_deref() {
                         sink(StreamEvent::TextSignature { index, delta });

@@ -216,6 +216,19 @@ impl Parts {
         self.blocks.iter().enumerate().map(|block| text(block).unwrap_or_default()).collect()
     }
 
+    /// Returns the blocks of the content, in order, each with the part of the complete item that it contains. If the server
+    /// joins or splits parts, the last block has the rest of them.
+    pub(super) fn with_parts<'p, 'a>(&self, content: &'p [Part<'a>]) -> Vec<(u32, &'p Part<'a>)> {
+        let blocks: Vec<u32> = self
+            .ordered(List::Content)
+            .iter()
+            .filter_map(|place| Some(self.blocks.get(*place)?.index))
+            .collect();
+        let parts = content.iter().filter(|part| part.text.filled().is_some());
+        let block = |n: usize| blocks.get(n).or(blocks.last()).copied();
+        parts.enumerate().filter_map(|(n, part)| Some((block(n)?, part))).collect()
+    }
+
     /// Returns a number for a block after all others of the list.
     pub(super) fn next_at(&self, list: List) -> u64 {
         let ats = self.blocks.iter().filter(|block| block.list == list).map(|block| block.last);

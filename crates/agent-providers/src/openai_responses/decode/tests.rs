@@ -95,3 +95,41 @@ fn completed(output: Value) -> Value {
 fn ended(name: &str, response: Value) -> Value {
     json!({"type": format!("response.{name}"), "response": response})
 }
+
+#[test]
+fn written_tokens_have_their_lifetime_and_a_miss_its_reason() {
+    let response = |details: Value, diagnostics: Value| {
+        ended(
+            "completed",
+            json!({"id": "resp_1", "status": "completed", "output": [], "prompt_cache_diagnostics": diagnostics,
+                "usage": {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120, "input_tokens_details":
+                    {"cached_tokens": 0, "cache_write_tokens": 80, "cache_write_tokens_details": details}}}),
+        )
+    };
+    for (details, long) in [
+        (json!({"ttl_30m_tokens": 30, "ttl_12h_tokens": 50}), 50),
+        (json!({"ttl_12h_tokens": 5_000}), 80),
+        (json!(null), 0),
+        (json!("x"), 0),
+    ] {
+        let usage = read(&[response(details.clone(), json!(null))]).log.usage();
+        assert_eq!(
+            (usage.cache_write, usage.cache_write_long, usage.total_tokens),
+            (80, long, 120),
+            "{details}"
+        );
+    }
+    let miss = |diagnostics: Value| {
+        let mut decoder = decoder();
+        let frame = response(json!(null), diagnostics).to_string();
+        decoder.push(Frame { event: None, data: &frame }, &mut |_| {}).unwrap();
+        decoder.finish(&mut |_| {}).unwrap().cache_miss
+    };
+    let reason = json!({"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 70});
+    assert_eq!(miss(reason), Some(CacheMiss::new("tools_changed", Some(70))));
+    let unknown = json!({"type": "comparison_response_not_found"});
+    assert_eq!(miss(unknown), Some(CacheMiss::new("comparison_response_not_found", None)));
+    for none in [json!({"type": "cache_hit"}), json!(null), json!([1]), json!("later")] {
+        assert_eq!(miss(none.clone()), None, "{none}");
+    }
+}

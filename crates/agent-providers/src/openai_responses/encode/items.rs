@@ -8,8 +8,9 @@
 use std::borrow::Cow;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, ImageContent, Message, ModelRequest, OpaqueContent,
-    ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage, WireKey,
+    AgentMessage, AssistantMessage, Citation, Content, DocumentContent, Encoded, FileSource, ImageContent,
+    Message, ModelRequest, OpaqueContent, ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage,
+    WireKey,
 };
 use serde_json::{Map, Value};
 
@@ -34,12 +35,29 @@ const UNANSWERED: &[&str] = &[
 pub(super) struct Writer<'r> {
     rules: Handoff<'r>,
     takes_words: TakesWords,
+    /// Whether texts are written as parts, which can end with a breakpoint of the cache.
+    marked: bool,
+}
+
+/// The items of a unit, and the position of a possible breakpoint in each message and result.
+struct Items {
+    out: Vec<u8>,
+    marks: Vec<u32>,
+}
+
+impl Items {
+    /// Records that the last item ends with a list of parts and these bytes.
+    fn mark(&mut self, behind: usize) {
+        let at = self.out.len().saturating_sub(behind);
+        self.marks.push(u32::try_from(at).unwrap_or(Encoded::NO_MARK));
+    }
 }
 
 /// A part of a message or a result.
 enum Part<'m> {
     Text(Cow<'m, str>),
     Image(&'m ImageContent),
+    Document(&'m DocumentContent),
 }
 
 /// An item of a reply.
@@ -49,6 +67,7 @@ enum Step<'m> {
     Text {
         text: Cow<'m, str>,
         mark: Map<String, Value>,
+        citations: &'m [Citation],
     },
     Call(&'m ToolCall),
     Opaque(&'m OpaqueContent),
@@ -63,33 +82,37 @@ struct Plan {
 }
 
 impl<'r> Writer<'r> {
-    pub(super) fn new(request: &'r ModelRequest) -> Self {
+    /// Creates a writer. If `marked`, a breakpoint of the cache can end each text and result of the user.
+    pub(super) fn new(request: &'r ModelRequest, marked: bool) -> Self {
         let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
-        Self { rules: Handoff::new(request, IDS), takes_words }
+        Self { rules: Handoff::new(request, IDS), takes_words, marked }
     }
 
     /// The key of everything that the bytes of a unit depend on.
     pub(super) fn key(&self, request: &ModelRequest) -> WireKey {
         let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
-        wire_key(request, &["responses", words])
+        wire_key(request, &["responses", words, if self.marked { "marked" } else { "" }])
     }
 
-    pub(super) fn unit(&self, unit: &Unit) -> Vec<u8> {
-        let mut out = Vec::new();
+    pub(super) fn unit(&self, unit: &Unit) -> Encoded {
+        let mut items = Items { out: Vec::new(), marks: Vec::new() };
         match unit.first().and_then(AgentMessage::as_llm) {
-            Some(Message::User(message)) => self.user(&mut out, message),
+            Some(Message::User(message)) => self.user(&mut items, message),
             Some(Message::Assistant(reply)) => {
-                let named = self.reply(&mut out, reply);
+                let named = self.reply(&mut items.out, reply);
+                if self.marked {
+                    items.marks.push(Encoded::NO_MARK);
+                }
                 for result in unit.results() {
                     let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
                     let signature = call.and_then(|call| call.signature.as_deref());
                     let mark = self.rules.signature(reply, signature).map(marks::read).unwrap_or_default();
-                    self.result(&mut out, result, &mark, named);
+                    self.result(&mut items, result, &mark, named);
                 }
             }
             _ => {}
         }
-        out
+        Encoded::new(items.out, items.marks)
     }
 
     fn part<'m>(&self, content: &'m Content) -> Option<Part<'m>> {
@@ -99,24 +122,28 @@ impl<'r> Writer<'r> {
                 ImageOut::Keep => Part::Image(image),
                 ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
             }),
-            _ => None,
+            Content::Document(document) if takes(&document.source) => Some(Part::Document(document)),
+            other => handoff::file_text(other).map(Part::Text),
         }
     }
 
-    fn user(&self, out: &mut Vec<u8>, message: &UserMessage) {
+    fn user(&self, items: &mut Items, message: &UserMessage) {
         let parts: Vec<Part<'_>> = message.content.iter().filter_map(|c| self.part(c)).collect();
         if parts.is_empty() {
             return;
         }
-        let mut item = Members::open(next(out));
+        let mut item = Members::open(next(&mut items.out));
         item.field("role", "user");
         match &*parts {
-            [Part::Text(text)] => {
+            [Part::Text(text)] if !self.marked => {
                 item.field("content", &**text);
             }
             _ => write_parts(item.key("content"), &parts),
         }
         item.close();
+        if self.marked {
+            items.mark("}]}".len());
+        }
     }
 
     /// Writes a reply. Returns whether its items have ids.
@@ -133,23 +160,25 @@ impl<'r> Writer<'r> {
                 Step::Reasoning(item) => write(next(out), item),
                 Step::Opaque(block) => write(next(out), &block.data),
                 Step::Call(call) => self.call(out, reply, call, plan.named),
-                Step::Text { text, mark } => match marks::id(mark, "msg_").filter(|_| plan.named) {
-                    Some(id) => {
-                        let mut texts = vec![&**text];
-                        let same = |step: &&Step<'_>| matches!(step, Step::Text { mark, .. } if marks::id(mark, "msg_") == Some(id));
-                        while let Some(Step::Text { text, .. }) = shown.next_if(same) {
-                            texts.push(text);
+                Step::Text { text, mark, citations } => {
+                    match marks::id(mark, "msg_").filter(|_| plan.named) {
+                        Some(id) => {
+                            let mut texts = vec![(&**text, *citations)];
+                            let same = |step: &&Step<'_>| matches!(step, Step::Text { mark, .. } if marks::id(mark, "msg_") == Some(id));
+                            while let Some(Step::Text { text, citations, .. }) = shown.next_if(same) {
+                                texts.push((text, citations));
+                            }
+                            write_message(next(out), id, mark, &texts);
                         }
-                        write_message(next(out), id, mark, &texts);
+                        None => {
+                            let mut item = Members::open(next(out));
+                            item.field("role", "assistant");
+                            write_phase(&mut item, mark);
+                            item.field("content", &**text);
+                            item.close();
+                        }
                     }
-                    None => {
-                        let mut item = Members::open(next(out));
-                        item.field("role", "assistant");
-                        write_phase(&mut item, mark);
-                        item.field("content", &**text);
-                        item.close();
-                    }
-                },
+                }
             }
         }
         plan.named
@@ -163,7 +192,8 @@ impl<'r> Writer<'r> {
                 Content::Text(block) => {
                     if let Some(text) = handoff::text(block) {
                         let mark = self.rules.signature(reply, block.signature.as_deref()).map(marks::read);
-                        steps.push(Step::Text { text: text.into(), mark: mark.unwrap_or_default() });
+                        let (mark, citations) = (mark.unwrap_or_default(), &*block.citations);
+                        steps.push(Step::Text { text: text.into(), mark, citations });
                     }
                 }
                 Content::ToolCall(call) => steps.push(Step::Call(call)),
@@ -180,7 +210,7 @@ impl<'r> Writer<'r> {
                 }
                 Content::Thinking(block) => {
                     if let ThinkingOut::AsText(text) = self.rules.thinking(reply, block) {
-                        steps.push(Step::Text { text: text.into(), mark: Map::new() });
+                        steps.push(Step::Text { text: text.into(), mark: Map::new(), citations: &[] });
                     }
                 }
                 _ => {}
@@ -233,33 +263,37 @@ impl<'r> Writer<'r> {
         item.close();
     }
 
-    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage, mark: &Map<String, Value>, named: bool) {
+    fn result(&self, items: &mut Items, result: &ToolResultMessage, mark: &Map<String, Value>, named: bool) {
         let mut parts: Vec<Part<'_>> = result.content.iter().filter_map(|c| self.part(c)).collect();
         let note = self.rules.result_note(&result.content);
         if let Some(note) = note {
             parts.insert(0, Part::Text(Cow::Borrowed(note)));
         }
         let custom = is_custom(mark);
-        let mut item = Members::open(next(out));
+        let mut item = Members::open(next(&mut items.out));
         item.field("type", if custom { "custom_tool_call_output" } else { "function_call_output" });
         item.field("call_id", &*self.rules.call_id(&result.tool_call_id));
         let texts: Option<Vec<&str>> = parts
             .iter()
             .map(|part| match part {
                 Part::Text(text) => Some(&**text),
-                Part::Image(_) => None,
+                Part::Image(_) | Part::Document(_) => None,
             })
             .collect();
         match texts {
-            Some(texts) => {
+            Some(texts) if !self.marked || texts.is_empty() => {
                 item.field("output", &texts.join("\n"));
             }
-            None => write_parts(item.key("output"), &parts),
+            _ => write_parts(item.key("output"), &parts),
         }
-        if let Some(caller) = mark.get("caller").filter(|_| named) {
+        let caller = mark.get("caller").filter(|_| named);
+        if let Some(caller) = caller {
             item.field("caller", caller);
         }
         item.close();
+        if self.marked && caller.is_none() && !parts.is_empty() {
+            items.mark("}]}".len());
+        }
     }
 }
 
@@ -341,22 +375,45 @@ fn write_phase(item: &mut Members<'_>, mark: &Map<String, Value>) {
     }
 }
 
-fn write_message(out: &mut Vec<u8>, id: &str, mark: &Map<String, Value>, texts: &[&str]) {
+fn write_message(out: &mut Vec<u8>, id: &str, mark: &Map<String, Value>, texts: &[(&str, &[Citation])]) {
     let mut item = Members::open(out);
     item.field("type", "message").field("id", id).field("status", "completed").field("role", "assistant");
     write_phase(&mut item, mark);
     let list = item.key("content");
     list.push(b'[');
-    for (n, text) in texts.iter().enumerate() {
+    for (n, (text, citations)) in texts.iter().enumerate() {
         if n > 0 {
             list.push(b',');
         }
-        list.extend_from_slice(br#"{"type":"output_text","annotations":[],"text":"#);
-        write(list, *text);
-        list.push(b'}');
+        let known: Vec<_> = citations.iter().map(|c| &c.data).filter(|data| data.is_object()).collect();
+        let mut part = Members::open(list);
+        part.field("type", "output_text").field("annotations", &known).field("text", *text);
+        part.close();
     }
     list.push(b']');
     item.close();
+}
+
+/// Returns whether the API takes a document. A text is sent as text.
+fn takes(source: &FileSource) -> bool {
+    matches!(source, FileSource::Base64 { .. } | FileSource::Url { .. } | FileSource::Uploaded { .. })
+}
+
+fn write_document(object: &mut Members<'_>, document: &DocumentContent) {
+    object.field("type", "input_file");
+    match &document.source {
+        FileSource::Base64 { data, mime_type } => {
+            let title = document.title.as_deref().unwrap_or("document");
+            object.field("filename", title).field("file_data", &handoff::data_url(mime_type, data));
+        }
+        FileSource::Url { url, .. } => {
+            object.field("file_url", url);
+        }
+        FileSource::Uploaded { file_id } => {
+            object.field("file_id", file_id);
+        }
+        _ => {}
+    }
 }
 
 fn write_parts(out: &mut Vec<u8>, parts: &[Part<'_>]) {
@@ -374,6 +431,7 @@ fn write_parts(out: &mut Vec<u8>, parts: &[Part<'_>]) {
                 object.field("type", "input_image").field("detail", "auto");
                 object.field("image_url", &*handoff::image_address(image));
             }
+            Part::Document(document) => write_document(&mut object, document),
         }
         object.close();
     }

@@ -1,17 +1,35 @@
 //! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
+use agent_core::model::{ReasoningContext, ReasoningMode};
 use agent_core::{
-    ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm, ThinkingLevel, ToolChoice,
+    CacheDiagnostics, CacheTtl, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm,
+    ThinkingLevel, ToolChoice,
 };
+use serde::Serialize;
 use serde_json::json;
 
+use crate::cache::OpenAiCache;
 use crate::catalogue::{self, ModelFacts, ThinkingOff};
+use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
-use crate::request::effort;
-use crate::request::{prompt_cache_key, refuse};
+use crate::openai_responses::config::is_vendor;
+use crate::request::{effort, output_limit, prompt_cache_key, refuse};
 
 /// The minimum output limit that the API accepts.
 const MIN_OUTPUT: u32 = 16;
+
+/// The `reasoning` member.
+#[derive(Default, PartialEq, Serialize)]
+struct Reasoning {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    summary: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mode: Option<ReasoningMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    context: Option<ReasoningContext>,
+}
 
 /// Writes them.
 ///
@@ -21,7 +39,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     let model = &request.model;
     let facts = facts(request);
     let thinks = model.thinking != ThinkingForm::None
-        && facts.is_none_or(|facts| facts.thinking != ThinkingForm::None);
+        && facts.is_none_or(|facts| facts.thinking != Some(ThinkingForm::None));
     if request.options.stop_sequences.iter().any(|s| !s.is_empty()) {
         let message = "the Responses API knows no stop sequences";
         return Err(refuse(model, ErrorKind::Other, message, "leave them out, or use Chat Completions"));
@@ -33,8 +51,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
         // Models that do not think refuse it.
         body.key("include").extend_from_slice(br#"["reasoning.encrypted_content"]"#);
     }
-    let limit = request.options.max_tokens.unwrap_or(model.max_tokens);
-    if limit > 0 {
+    if let Some(limit) = output_limit(request) {
         body.field("max_output_tokens", &limit.max(MIN_OUTPUT));
     }
     let level = request.options.thinking_level.clamp_to(&model.thinking_levels);
@@ -43,10 +60,19 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && !asked && sampling) {
         body.field("temperature", &temperature);
     }
-    if asked {
-        body.field("reasoning", &json!({"effort": effort(model, level), "summary": "auto"}));
-    } else if thinks && facts.is_some_and(|facts| facts.thinking_off == ThinkingOff::Disabled) {
-        body.field("reasoning", &json!({"effort": "none"}));
+    if thinks {
+        let off = facts.is_some_and(|facts| facts.thinking_off == ThinkingOff::Disabled);
+        let effort = if asked { Some(effort(model, level)) } else { off.then_some("none") };
+        let wanted = &request.options.reasoning;
+        let reasoning = Reasoning {
+            effort,
+            summary: asked.then_some("auto"),
+            mode: wanted.mode,
+            context: wanted.context,
+        };
+        if reasoning != Reasoning::default() {
+            body.field("reasoning", &reasoning);
+        }
     }
     format(body, &request.options.response_format);
     choice(body, request)?;
@@ -57,7 +83,18 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     {
         body.field("prompt_cache_key", &key);
     }
+    if let Some(cache) = cache(request) {
+        let asks = request.options.cache_config.diagnostics == CacheDiagnostics::On;
+        let compared = asks.then(|| Handoff::new(request, IdRule::word(64)).last_response_id()).flatten();
+        cache.write(body, compared);
+    }
     Ok(())
+}
+
+/// Returns the options of the prompt cache, where the vendor has them.
+pub(crate) fn cache(request: &ModelRequest) -> Option<OpenAiCache> {
+    let is_vendor = is_vendor(&request.model);
+    OpenAiCache::of(request, &[CacheTtl::ThirtyMinutes, CacheTtl::TwelveHours]).filter(|_| is_vendor)
 }
 
 /// Returns the catalogue's facts about the model. A deployment on Azure often has the name of its model.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::needless_pass_by_value, reason = "`json!` reads better by value")]
 
+mod caching;
 mod options;
 mod prefix;
 mod replay;
@@ -92,4 +93,22 @@ fn input_of(model: ModelConfig, mut messages: Vec<Message>) -> Vec<Value> {
     let mut items = body["input"].as_array().unwrap().clone();
     assert_eq!(items.pop().unwrap(), json!({"role": "user", "content": "?"}));
     items
+}
+
+#[test]
+fn documents_are_files_and_the_rest_is_text() {
+    let sent = json_of(&with(model(), history(vec![Message::user_content(crate::handoff::files())])));
+    let text = |text: &str| json!({"type": "input_text", "text": text});
+    assert_eq!(
+        sent["input"][0]["content"],
+        json!([
+            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,QUJD"},
+            text("notes\n\na text"),
+            {"type": "input_file", "file_url": "https://a/b.pdf"},
+            {"type": "input_file", "file_id": "file-1"},
+            text("A (https://a)\n\none\n\ntwo"),
+            text("[sound left out: this API does not take it]"),
+            text("[film left out: this API does not take it]"),
+        ])
+    );
 }

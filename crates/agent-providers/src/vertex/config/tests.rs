@@ -10,7 +10,7 @@ fn request(model: ModelConfig) -> ModelRequest {
 
 #[track_caller]
 fn check(model: ModelConfig, expect: &str) {
-    let url = endpoint(&request(model)).unwrap();
+    let url = endpoint(&request(model), Publisher::Google).unwrap();
     assert_eq!(url.as_str(), format!("{expect}:streamGenerateContent?alt=sse"));
 }
 
@@ -50,7 +50,7 @@ fn the_address_names_region_project_and_model() {
 #[test]
 fn without_a_project_an_api_key_is_needed_and_then_it_is_express_mode() {
     let none = || ModelConfig::vertex("", "", "m");
-    let error = endpoint(&request(none())).unwrap_err();
+    let error = endpoint(&request(none()), Publisher::Google).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Auth);
     assert!(error.to_string().contains("project"), "{error}");
     check(none().with_api_key("any"), "https://aiplatform.googleapis.com/v1/publishers/google/models/m");
@@ -68,7 +68,7 @@ fn names_that_would_change_the_address_are_refused() {
         ("p/x", "r", "m"),
     ] {
         assert!(
-            endpoint(&request(ModelConfig::vertex(project, region, id))).is_err(),
+            endpoint(&request(ModelConfig::vertex(project, region, id)), Publisher::Google).is_err(),
             "{project} {region} {id}"
         );
     }
@@ -101,4 +101,30 @@ fn who_calls_is_told_by_the_key() {
     assert_eq!(of(vertex().without_header("Authorization")), "ByHand");
     let account = of(vertex().with_api_key(" {\"private_key\": \"secret\"}"));
     assert!(account.starts_with("Account") && !account.contains("secret"), "{account}");
+}
+
+#[test]
+fn claude_has_its_publisher_and_method_and_no_express_mode() {
+    let of = |model: ModelConfig| endpoint(&request(model), Publisher::Anthropic);
+    let claude = |region: &str| ModelConfig::vertex_claude("my-p", region, "claude-sonnet-4-5@20250929");
+    for (region, host) in [
+        ("europe-west1", "europe-west1-aiplatform.googleapis.com"),
+        ("global", "aiplatform.googleapis.com"),
+        ("eu", "aiplatform.eu.rep.googleapis.com"),
+        ("us", "aiplatform.us.rep.googleapis.com"),
+    ] {
+        let expect = format!(
+            "https://{host}/v1/projects/my-p/locations/{region}/publishers/anthropic/models/\
+             claude-sonnet-4-5@20250929:streamRawPredict"
+        );
+        assert_eq!(of(claude(region)).unwrap().as_str(), expect);
+    }
+    let proxy = of(claude("r").with_base_url("http://h/v1")).unwrap();
+    assert!(
+        proxy.as_str().starts_with("http://h/v1/projects/my-p/locations/r/publishers/anthropic/"),
+        "{proxy}"
+    );
+    let error = of(ModelConfig::vertex_claude("", "global", "m").with_api_key("any")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Auth);
+    assert!(error.to_string().contains("project"), "{error}");
 }

@@ -77,6 +77,7 @@ impl SummaryLine {
                 (&b",\"reasoning\":"[..], usage.reasoning),
                 (b",\"cache_read\":", usage.cache_read),
                 (b",\"cache_write\":", usage.cache_write),
+                (b",\"cache_write_long\":", usage.cache_write_long),
                 (b",\"total_tokens\":", usage.total_tokens),
             ] {
                 if tokens > 0 {

@@ -66,6 +66,7 @@ fn without(sum: &Usage, part: &Usage) -> Usage {
     rest.reasoning = sum.reasoning.saturating_sub(part.reasoning);
     rest.cache_read = sum.cache_read.saturating_sub(part.cache_read);
     rest.cache_write = sum.cache_write.saturating_sub(part.cache_write);
+    rest.cache_write_long = sum.cache_write_long.saturating_sub(part.cache_write_long);
     rest.total_tokens = sum.total_tokens.saturating_sub(part.total_tokens);
     rest
 }

@@ -10,7 +10,7 @@ fn unknown_events_and_deltas_are_counted_and_the_reply_goes_on() {
         &[
             r#"{"type":"of_next_year","x":1}"#.to_owned(),
             begin(0, json!({"type": "text", "text": "a"})),
-            delta(0, json!({"type": "citations_delta", "citation": {}})),
+            delta(0, json!({"type": "citations_delta"})),
             delta(0, json!({"type": "of_next_year"})),
             delta(9, json!({"type": "input_json_delta", "partial_json": "{"})),
             r#"{"type":"content_block_start","index":3}"#.to_owned(),

@@ -1,4 +1,4 @@
-use agent_core::{Content, StopReason};
+use agent_core::{CitationSource, Content, StopReason};
 use proptest::prelude::*;
 
 use super::*;
@@ -395,4 +395,32 @@ fn an_error_without_a_wrapper_is_an_error() {
     assert!(error.to_string().contains("slow down"), "{error}");
     let typed = read(&[START, r#"{"type":"error","message":"It broke."}"#]).end.unwrap_err();
     assert!(typed.is_retryable() && typed.to_string().contains("It broke."), "{typed}");
+}
+
+#[test]
+fn citations_belong_to_their_text_streamed_and_whole() {
+    let place = json!({"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": "T",
+        "start_char_index": 0, "end_char_index": 1});
+    let page = json!({"type": "web_search_result_location", "cited_text": "b", "encrypted_index": "x",
+        "url": "https://a", "title": null});
+    let frames = around(
+        &[
+            begin(0, json!({"type": "text", "text": "", "citations": []})),
+            delta(0, json!({"type": "citations_delta", "citation": place})),
+            delta(0, json!({"type": "text_delta", "text": "So it is."})),
+            delta(0, json!({"type": "citations_delta", "citation": page})),
+            end(0),
+        ],
+        "end_turn",
+    );
+    let streamed = read(&refs(&frames));
+    assert_eq!(streamed.log.unrecognised(), 0);
+    let [Content::Text(text)] = &streamed.log.content()[..] else { panic!() };
+    let data: Vec<_> = text.citations.iter().map(|citation| citation.data.clone()).collect();
+    assert_eq!((text.text.as_str(), data), ("So it is.", vec![place.clone(), page.clone()]));
+    assert_eq!(text.citations[1].source, CitationSource::Url { url: "https://a".into() });
+
+    let block = json!({"type": "text", "text": "So it is.", "citations": [place, page]});
+    let whole = around(&[begin(0, block), end(0)], "end_turn");
+    assert_eq!(read(&refs(&whole)).log.content(), streamed.log.content());
 }

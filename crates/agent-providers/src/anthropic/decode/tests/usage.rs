@@ -88,3 +88,56 @@ fn a_call_keeps_its_caller_and_a_reply_its_container() {
         assert_eq!(read.end.unwrap().stop_reason, agent_core::StopReason::ToolUse);
     }
 }
+
+#[test]
+fn written_tokens_are_counted_by_their_lifetime() {
+    let start = |creation: Value| {
+        json!({"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 5,
+            "cache_creation_input_tokens": 100, "cache_creation": creation}}})
+        .to_string()
+    };
+    for (creation, long, unreadable) in [
+        (json!({"ephemeral_5m_input_tokens": 40, "ephemeral_1h_input_tokens": 60}), 60, 0),
+        (json!({"ephemeral_5m_input_tokens": 100, "ephemeral_1h_input_tokens": 0}), 0, 0),
+        (json!({"ephemeral_1h_input_tokens": 900}), 100, 0),
+        (json!(null), 0, 0),
+        (json!("many"), 0, 1),
+    ] {
+        let read = read(&[&start(creation.clone()), &stopped(json!({"output_tokens": 3})), STOP]);
+        let usage = read.log.usage();
+        assert_eq!(
+            (usage.cache_write, usage.cache_write_long, usage.total_tokens),
+            (100, long, 108),
+            "{creation}"
+        );
+        assert_eq!(read.log.unrecognised(), unreadable, "{creation}");
+    }
+}
+
+#[test]
+fn the_vendors_reason_for_a_cache_miss_is_in_the_completion() {
+    let completion = |diagnostics: Value| {
+        let start = json!({"type": "message_start", "message": {"id": "m", "diagnostics": diagnostics}});
+        let text = begin(0, json!({"type": "text", "text": "x"}));
+        read(&[&start.to_string(), &text, &end(0), &stopped(json!({"output_tokens": 3})), STOP])
+            .end
+            .unwrap()
+            .cache_miss
+    };
+    let miss = |kind: &str, tokens: Option<u64>| Some(agent_core::CacheMiss::new(kind, tokens));
+    for (diagnostics, expect) in [
+        (
+            json!({"cache_miss_reason": {"type": "tools_changed", "cache_missed_input_tokens": 812}}),
+            miss("tools_changed", Some(812)),
+        ),
+        (
+            json!({"cache_miss_reason": {"type": "previous_message_not_found"}}),
+            miss("previous_message_not_found", None),
+        ),
+        (json!({"cache_miss_reason": null}), None),
+        (json!(null), None),
+        (json!("later"), None),
+    ] {
+        assert_eq!(completion(diagnostics.clone()), expect, "{diagnostics}");
+    }
+}

@@ -1,5 +1,6 @@
 use agent_core::{ErrorKind, ResponseFormat, ToolChoice};
 
+use super::super::Named;
 use super::*;
 use crate::anthropic::encode::response_tool;
 
@@ -49,7 +50,7 @@ fn a_schema_that_no_answer_can_be_held_to_goes_as_a_tool_or_is_refused() {
     let asked = wanting("claude-sonnet-4-6", open());
     assert_eq!(body(&asked)["tool_choice"], json!({"type": "tool", "name": "respond_json"}));
     assert_eq!(response_tool(&asked).as_deref(), Some("respond_json"));
-    let error = super::super::body(&wanting("claude-opus-5-5", open())).unwrap_err();
+    let error = super::super::body(&wanting("claude-opus-5-5", open()), Named::InBody).unwrap_err();
     assert!(error.to_string().contains("open parts"), "{error}");
 }
 
@@ -81,8 +82,9 @@ fn the_answering_tool_stands_beside_the_callers_tools_and_never_takes_a_name() {
 
 #[test]
 fn a_model_that_takes_no_demand_needs_a_schema() {
-    let error = super::super::body(&wanting("claude-opus-5-5", ResponseFormat::JsonObject)).unwrap_err();
+    let error = super::super::body(&wanting("claude-opus-5-5", ResponseFormat::JsonObject), Named::InBody)
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     assert!(error.to_string().contains("JsonSchema"), "{error}");
-    assert!(super::super::body(&wanting("claude-opus-5-5", by_schema(true))).is_ok());
+    assert!(super::super::body(&wanting("claude-opus-5-5", by_schema(true)), Named::InBody).is_ok());
 }

@@ -1,5 +1,7 @@
 use agent_core::{ImageContent, ToolArguments, ToolCall};
 
+use agent_core::{Citation, CitationSource};
+
 use super::*;
 
 #[track_caller]
@@ -280,4 +282,56 @@ fn a_conversation_that_begins_with_a_reply_gets_a_user_message_before_it() {
     let sent = messages(request(vec![said(reply(vec!["hello".into()])), AgentMessage::user("hi")]));
     let roles: Vec<&str> = sent.as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["user", "assistant", "user"]);
+}
+
+#[test]
+fn documents_and_search_results_have_the_forms_of_the_api() {
+    let sent = messages(request(vec![Message::user_content(crate::handoff::files()).into()]));
+    assert_eq!(
+        sent[0]["content"],
+        json!([
+            {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QUJD"},
+                "title": "a.pdf", "citations": {"enabled": true}},
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "a text"},
+                "title": "notes", "context": "old"},
+            {"type": "document", "source": {"type": "url", "url": "https://a/b.pdf"}},
+            {"type": "document", "source": {"type": "file", "file_id": "file-1"}},
+            {"type": "search_result", "source": "https://a", "title": "A",
+                "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]},
+            {"type": "text", "text": "[sound left out: this API does not take it]"},
+            {"type": "text", "text": "[film left out: this API does not take it]"},
+        ])
+    );
+}
+
+#[test]
+fn a_result_contains_the_files_of_a_tool() {
+    let call = said(reply(vec![Content::tool_call("c1", "read", json!({"path": "a"}))]));
+    let document = crate::handoff::files().swap_remove(0);
+    let sent = messages(request(vec![AgentMessage::user("go"), call, result("c1", vec![document])]));
+    let content = &sent[2]["content"][0]["content"];
+    assert_eq!(content.as_array().unwrap().len(), 1, "no note says that there is no output");
+    assert_eq!(content[0]["type"], "document");
+}
+
+#[test]
+fn a_text_goes_back_with_its_citations_to_the_model_that_wrote_it() {
+    let data = json!({"type": "char_location", "cited_text": "a", "document_index": 0, "document_title": null,
+        "start_char_index": 0, "end_char_index": 1});
+    let cited = |data: &Value| {
+        let mut text = agent_core::TextContent::default();
+        text.text = "So it is.".into();
+        text.citations = vec![Citation::new(CitationSource::Other).with_data(data.clone())];
+        Content::Text(text)
+    };
+    let sent = |reply: AssistantMessage| {
+        messages(request(vec![AgentMessage::user("go"), said(reply), AgentMessage::user("on")]))[1]["content"]
+            [0]
+        .take()
+    };
+    assert_eq!(
+        sent(reply(vec![cited(&data)])),
+        json!({"type": "text", "text": "So it is.", "citations": [data]})
+    );
+    assert_eq!(sent(foreign(vec![cited(&data)])), json!({"type": "text", "text": "So it is."}));
 }

@@ -1,5 +1,6 @@
 use agent_core::{CacheConfig, CacheStrategy, ErrorKind, ToolChoice};
 
+use super::super::Named;
 use super::*;
 
 #[test]
@@ -10,7 +11,7 @@ fn a_small_request_is_these_bytes() {
     assert_eq!(
         text(&asked),
         concat!(
-            r#"{"model":"claude-test","max_tokens":8192,"stream":true,"#,
+            r#"{"model":"claude-test","max_tokens":128000,"stream":true,"#,
             r#""tools":[{"name":"read","description":"Does read.","input_schema":{"type":"object","#,
             r#""properties":{"path":{"type":"string"}},"required":["path"]},"cache_control":{"type":"ephemeral"}}],"#,
             r#""system":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}],"#,
@@ -57,14 +58,14 @@ fn the_choice_of_tools_is_said_in_the_vendors_words() {
 fn a_demand_that_cannot_be_met_is_an_error_before_anything_is_sent() {
     let mut asked = asking("hi");
     asked.options.tool_choice = ToolChoice::Required;
-    let error = super::super::body(&asked).unwrap_err();
+    let error = super::super::body(&asked, Named::InBody).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Other);
     assert!(error.to_string().contains("names no tools"), "{error}");
 
     let mut asked = with_model(asking("hi"), |m| m.id = "claude-opus-5-5".into());
     asked.tools = tools(&["read"]).into();
     asked.options.tool_choice = ToolChoice::Required;
-    let error = super::super::body(&asked).unwrap_err();
+    let error = super::super::body(&asked, Named::InBody).unwrap_err();
     assert!(error.to_string().contains("does not take a demand"), "{error}");
 }
 
@@ -134,13 +135,14 @@ fn each_marker_has_its_switch_and_all_can_be_off() {
     for ((cache_system, cache_tools, cache_messages), expect) in cases {
         let mut asked = long();
         let strategy = CacheStrategy::Manual { cache_system, cache_tools, cache_messages };
-        asked.options.cache_config = CacheConfig { enabled: true, strategy };
+        asked.options.cache_config = CacheConfig { strategy, ..CacheConfig::default() };
         assert_eq!(marks(&asked), expect);
         asked.options.cache_config.enabled = false;
         assert_eq!(marks(&asked), (false, vec![], vec![]));
     }
     let mut disabled = long();
-    disabled.options.cache_config = CacheConfig { enabled: true, strategy: CacheStrategy::Disabled };
+    disabled.options.cache_config =
+        CacheConfig { strategy: CacheStrategy::Disabled, ..CacheConfig::default() };
     assert_eq!(marks(&disabled), (false, vec![], vec![]));
     let unknowing = with_model(long(), |m| m.prompt_cache = false);
     assert_eq!(marks(&unknowing), (false, vec![], vec![]));

@@ -12,7 +12,7 @@ fn sent(level: Level, change: impl FnOnce(&mut ModelConfig), max_tokens: Option<
 }
 
 fn budget(limit: u32) -> impl FnOnce(&mut ModelConfig) {
-    move |m| m.max_tokens = limit
+    move |m| m.max_tokens = Some(limit)
 }
 
 #[track_caller]
@@ -47,7 +47,7 @@ fn a_level_is_a_budget_of_at_least_1024_that_leaves_1024_for_the_answer() {
 
 #[test]
 fn budgets_can_be_set_and_huge_ones_do_not_overflow() {
-    let mut asked = with_model(asking("hi"), |m| m.max_tokens = u32::MAX);
+    let mut asked = with_model(asking("hi"), |m| m.max_tokens = Some(u32::MAX));
     asked.options.thinking_level = Level::High;
     asked.options.thinking_budgets.high = u32::MAX;
     assert_eq!(body(&asked)["thinking"]["budget_tokens"], json!(u32::MAX - 1_024));
@@ -69,6 +69,7 @@ fn newer_models_are_told_an_effort() {
         (Level::Medium, "medium"),
         (Level::High, "high"),
         (Level::XHigh, "xhigh"),
+        (Level::Max, "max"),
     ] {
         check_effort(ThinkingForm::Adaptive, level, adaptive.clone(), json!(word));
         check_effort(ThinkingForm::Effort, level, Value::Null, json!(word));
@@ -159,7 +160,7 @@ fn a_turn_that_goes_on_from_calls_without_thought_is_not_asked_to_think_by_a_bud
     ];
     for (said_before, thinks) in cases {
         let history = vec![AgentMessage::user("go"), said(said_before), result("a", vec!["x".into()])];
-        let mut asked = with_model(request(history), |m| m.max_tokens = 64_000);
+        let mut asked = with_model(request(history), |m| m.max_tokens = Some(64_000));
         asked.options.thinking_level = Level::High;
         assert_eq!(body(&asked).get("thinking").is_some(), thinks, "{:?}", asked.history);
         // A new question begins a new turn.

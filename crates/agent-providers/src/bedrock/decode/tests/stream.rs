@@ -105,7 +105,7 @@ fn new_events_and_new_deltas_are_counted_and_the_reply_goes_on() {
         vec![
             event("ofNextYear", json!({"x": 1})),
             delta(0, json!({"text": "a"})),
-            delta(0, json!({"citation": {"title": "t"}})),
+            delta(0, json!({"film": {"title": "t"}})),
             delta(0, json!({})),
             delta(5, json!({"toolUse": {"input": "{"}})),
             end(77),
@@ -309,4 +309,58 @@ fn a_stream_is_done_with_its_stop_reason_and_its_tokens_and_not_with_one_of_them
     let flows = [&stop, &performance, &tokens]
         .map(|(name, data)| decoder.push(Frame { event: *name, data }, &mut |_| {}).unwrap());
     assert_eq!(flows, [Flow::More, Flow::More, Flow::Done], "metadata without tokens is not the last");
+}
+
+#[test]
+fn citations_belong_to_the_text_of_their_block() {
+    let cited = json!({"title": "T", "sourceContent": [{"text": "so"}], "location": {"documentPage": {"documentIndex": 0, "start": 1, "end": 2}}});
+    let frames = around(
+        vec![
+            delta(0, json!({"text": "First. "})),
+            end(0),
+            delta(1, json!({"text": "It "})),
+            delta(1, json!({"text": "is so."})),
+            delta(1, json!({"citation": cited})),
+            end(1),
+            delta(2, json!({"citation": cited})),
+            delta(2, json!({"text": "More."})),
+            end(2),
+        ],
+        "end_turn",
+    );
+    let read = read(&frames);
+    let content = read.log.content();
+    let texts: Vec<_> =
+        content.iter().filter_map(|c| if let Content::Text(t) = c { Some(t) } else { None }).collect();
+    assert_eq!(texts.iter().map(|t| t.citations.len()).collect::<Vec<_>>(), [0, 1, 1]);
+    assert_eq!(texts[1].text, "It is so.");
+    assert_eq!(texts[2].text, "More.");
+    assert_eq!(texts[1].citations[0].data, cited);
+    assert_eq!(texts[1].citations[0].cited_text.as_deref(), Some("so"));
+    assert_eq!(read.log.unrecognised(), 0);
+}
+
+#[test]
+fn written_tokens_are_counted_by_their_lifetime() {
+    let usage = |details: Value| {
+        let usage = json!({"inputTokens": 5, "outputTokens": 7, "cacheWriteInputTokens": 100, "cacheDetails": details});
+        let frames = vec![
+            event("messageStart", json!({"role": "assistant"})),
+            delta(0, json!({"text": "x"})),
+            end(0),
+            stop("end_turn"),
+            event("metadata", json!({"usage": usage})),
+        ];
+        let read = read(&frames);
+        let usage = read.log.usage();
+        assert_eq!((usage.cache_write, usage.total_tokens), (100, 112));
+        (usage.cache_write_long, read.log.unrecognised())
+    };
+    let detail = |ttl: &str, tokens: Value| json!({"ttl": ttl, "inputTokens": tokens});
+    assert_eq!(usage(json!([detail("1h", json!(60)), detail("5m", json!(40))])), (60, 0));
+    assert_eq!(usage(json!([detail("5m", json!(100))])), (0, 0));
+    assert_eq!(usage(json!([detail("1h", json!(5_000))])), (100, 0));
+    assert_eq!(usage(json!([])), (0, 0));
+    assert_eq!(usage(json!(null)), (0, 0));
+    assert_eq!(usage(json!("many")), (0, 1));
 }

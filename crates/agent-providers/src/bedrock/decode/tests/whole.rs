@@ -45,6 +45,26 @@ fn it_gives_the_same_blocks_as_a_stream() {
 }
 
 #[test]
+fn a_cited_text_is_a_text_with_its_sources() {
+    let cited = json!({"title": "T", "sourceContent": [{"text": "so"}], "location": {"documentChunk": {"documentIndex": 0, "start": 1, "end": 2}}});
+    let read = whole(
+        &request(),
+        json!({"output": {"message": {"content": [
+            {"text": "First."},
+            {"citationsContent": {"content": [{"text": "It "}, {"text": "is so."}], "citations": [cited]}},
+            {"text": "Last."},
+        ]}}, "stopReason": "end_turn", "usage": {"inputTokens": 1, "outputTokens": 1}}),
+    );
+    let content = read.log.content();
+    assert_eq!(
+        content.iter().filter_map(Content::as_text).collect::<Vec<_>>(),
+        ["First.", "It is so.", "Last."]
+    );
+    let Content::Text(text) = &content[1] else { panic!("{content:?}") };
+    assert_eq!(text.citations.iter().map(|c| &c.data).collect::<Vec<_>>(), [&cited]);
+}
+
+#[test]
 fn a_body_without_a_reply_is_an_error() {
     let error = |body: Value| whole(&request(), body).end.unwrap_err();
     assert!(error(json!({"output": {}})).is_retryable());

@@ -156,3 +156,51 @@ fn a_picture_that_cannot_be_sent_is_an_error_every_time() {
     let blind = with_model(by_address, |m| m.images = false);
     assert!(text(&blind).contains("image left out"));
 }
+
+#[test]
+fn a_text_goes_back_with_its_citations_to_the_model_that_wrote_it() {
+    let data = json!({"title": "T", "sourceContent": [{"text": "so"}], "location": {"documentChunk": {"documentIndex": 0, "start": 1, "end": 2}}});
+    let cited = || {
+        let mut text = agent_core::TextContent::default();
+        text.text = "So it is.".into();
+        text.citations =
+            vec![agent_core::Citation::new(agent_core::CitationSource::Other).with_data(data.clone())];
+        Content::Text(text)
+    };
+    let sent = |reply: AssistantMessage| {
+        messages(request(vec![AgentMessage::user("go"), said(reply), AgentMessage::user("on")]))[1]["content"]
+            [0]
+        .take()
+    };
+    assert_eq!(
+        sent(reply(vec![cited()])),
+        json!({"citationsContent": {"content": [{"text": "So it is."}], "citations": [data]}})
+    );
+    assert_eq!(sent(foreign(vec![cited()])), json!({"text": "So it is."}));
+}
+
+#[test]
+fn no_two_documents_of_a_request_have_the_same_name() {
+    let document = |title: Option<&str>| {
+        let document = agent_core::DocumentContent::text("a");
+        Content::Document(Box::new(match title {
+            Some(title) => document.with_title(title),
+            None => document,
+        }))
+    };
+    let call = said(reply(vec![Content::tool_call("t", "read", json!({}))]));
+    let sent = messages(request(vec![
+        AgentMessage::from(Message::user_content(vec![document(Some("lease")), document(Some("lease"))])),
+        call,
+        result("t", vec![document(None), document(Some("lease 2"))]),
+        AgentMessage::from(Message::user_content(vec![document(None)])),
+    ]));
+    let mut names = Vec::new();
+    for message in sent.as_array().unwrap() {
+        for block in message["content"].as_array().unwrap() {
+            let nested = block["toolResult"]["content"].as_array().into_iter().flatten();
+            names.extend(nested.chain([block]).filter_map(|b| b["document"]["name"].as_str()));
+        }
+    }
+    assert_eq!(names, ["lease", "lease 2", "document 3", "lease 2 4", "document 5"]);
+}

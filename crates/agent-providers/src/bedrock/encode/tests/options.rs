@@ -1,7 +1,8 @@
 //! Everything but the conversation.
 
 use agent_core::{
-    CacheConfig, CacheStrategy, ResponseFormat, ThinkingBudgets, ThinkingForm, ThinkingLevel, ToolChoice,
+    CacheConfig, CacheStrategy, CacheTtl, ResponseFormat, ThinkingBudgets, ThinkingForm, ThinkingLevel,
+    ToolChoice,
 };
 
 use super::*;
@@ -10,8 +11,7 @@ use super::*;
 fn a_plain_question_says_nothing_that_nobody_asked_for() {
     let mut asked = asking("hi");
     asked.options.cache_config = CacheConfig::disabled();
-    let sent =
-        r#"{"inferenceConfig":{"maxTokens":4096},"messages":[{"role":"user","content":[{"text":"hi"}]}]}"#;
+    let sent = r#"{"inferenceConfig":{},"messages":[{"role":"user","content":[{"text":"hi"}]}]}"#;
     assert_eq!(text(&asked), sent);
 }
 
@@ -134,8 +134,8 @@ fn check_cache(strategy: CacheConfig, id: &str, expect: [bool; 3]) {
 #[test]
 fn cache_points_stand_where_they_are_wanted_and_taken() {
     let manual = |cache_system, cache_tools, cache_messages| CacheConfig {
-        enabled: true,
         strategy: CacheStrategy::Manual { cache_system, cache_tools, cache_messages },
+        ..CacheConfig::default()
     };
     check_cache(CacheConfig::default(), ID, [true, true, true]);
     check_cache(manual(true, false, false), ID, [true, false, false]);
@@ -147,12 +147,39 @@ fn cache_points_stand_where_they_are_wanted_and_taken() {
     check_cache(CacheConfig::default(), "anthropic.claude-3-haiku-20240307-v1:0", [false, false, false]);
 }
 
+#[test]
+fn cache_points_have_the_lifetime_that_the_model_offers() {
+    let ttls = |id: &str, config: CacheConfig| {
+        let mut asked = asking("one");
+        exchange(&mut asked.history, "a", vec!["working".into()], "out");
+        asked.system_prompt = "Be brief.".into();
+        asked.tools = tools(&["read"]).into();
+        asked.options.cache_config = config;
+        let sent = body(&with_model(asked, |m| m.id = id.to_owned()));
+        let of = |list: &Value| {
+            let point = list.as_array().unwrap().iter().find_map(|block| block.get("cachePoint")).cloned();
+            point.map(|point| {
+                assert_eq!(point["type"], "default");
+                point.get("ttl").map_or("default", |_| "1h")
+            })
+        };
+        [of(&sent["toolConfig"]["tools"]), of(&sent["system"]), of(&sent["messages"][1]["content"])]
+    };
+    let hour = CacheConfig::default().with_ttl(CacheTtl::OneHour);
+    assert_eq!(ttls(ID, CacheConfig::default()), [Some("default"); 3]);
+    assert_eq!(ttls(ID, hour), [Some("1h"); 3]);
+    let shorter = hour.with_messages_ttl(CacheTtl::FiveMinutes);
+    assert_eq!(ttls(ID, shorter), [Some("1h"), Some("1h"), Some("default")]);
+    assert_eq!(ttls("us.amazon.nova-pro-v1:0", hour), [None, Some("default"), Some("default")]);
+    assert_eq!(ttls("meta.llama3-1-70b-instruct-v1:0", hour), [None; 3]);
+}
+
 /// What is said of thinking, for a model of this id and form.
 fn thinking(id: &str, form: ThinkingForm, level: ThinkingLevel) -> Value {
     let mut asked = with_model(asking("hi"), |m| {
         m.id = id.to_owned();
         m.thinking = form;
-        m.max_tokens = 20_000;
+        m.max_tokens = Some(20_000);
     });
     asked.options.thinking_level = level;
     asked.options.temperature = Some(0.5);
@@ -205,7 +232,7 @@ fn thinking_is_asked_for_as_the_models_vendor_has_it() {
 fn a_budget_leaves_room_for_the_answer_and_a_demanded_call_wins_over_it() {
     let mut asked = with_model(asking("hi"), |m| {
         m.thinking = ThinkingForm::Budget;
-        m.max_tokens = 4_000;
+        m.max_tokens = Some(4_000);
     });
     asked.options.thinking_level = ThinkingLevel::XHigh;
     asked.options.thinking_budgets = ThinkingBudgets { xhigh: u32::MAX, ..ThinkingBudgets::default() };

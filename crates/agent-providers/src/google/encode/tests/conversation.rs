@@ -260,3 +260,40 @@ fn the_token_of_another_model_is_not_sent() {
     assert!(body.get("continuationToken").is_none());
     assert_eq!(body["contents"].as_array().unwrap().len(), 2);
 }
+
+#[test]
+fn files_of_any_type_are_parts() {
+    let (history, _) =
+        History::repaired([AgentMessage::from(Message::user_content(crate::handoff::files()))]);
+    let sent = written(&ModelRequest::new(model("gemini-3.5-flash"), history));
+    let inline = |kind: &str| json!({"inlineData": {"mimeType": kind, "data": "QUJD"}});
+    assert_eq!(
+        sent["contents"][0]["parts"],
+        json!([
+            inline("application/pdf"),
+            {"text": "notes\n\na text"},
+            {"fileData": {"mimeType": "application/pdf", "fileUri": "https://a/b.pdf"}},
+            {"fileData": {"fileUri": "file-1"}},
+            {"text": "A (https://a)\n\none\n\ntwo"},
+            inline("audio/wav"),
+            inline("video/mp4"),
+        ])
+    );
+}
+
+#[test]
+fn files_of_a_tool_follow_its_result() {
+    let asked = AgentMessage::user("go");
+    let model = model("gemini-3.5-flash");
+    let call = reply_of(&model, vec![Content::tool_call("c1", "look", json!({}))]);
+    let answer = result("c1", crate::handoff::files().drain(..2).collect(), false);
+    let (history, _) = History::repaired([asked, Message::from(call).into(), answer]);
+    let sent = written(&ModelRequest::new(model, history));
+    let contents = sent["contents"].as_array().unwrap();
+    assert_eq!(contents[2]["parts"][0]["functionResponse"]["response"]["output"], "notes\n\na text");
+    assert_eq!(
+        contents[3]["parts"],
+        json!([{"text": "The files that the tools above returned:"},
+            {"inlineData": {"mimeType": "application/pdf", "data": "QUJD"}}])
+    );
+}

@@ -34,7 +34,7 @@ fn events_that_fit_no_item_are_counted_and_the_reply_goes_on() {
         completed(json!([])),
     ]);
     assert_eq!(read.log.snapshot().text(), "a");
-    assert_eq!(read.log.unrecognised(), 6);
+    assert_eq!(read.log.unrecognised(), 5);
     assert!(read.end.is_ok());
 }
 

@@ -232,3 +232,34 @@ fn a_number_that_is_given_twice_is_two_items() {
     assert_eq!(read.content().len(), 2);
     assert_eq!(read.end.unwrap().tool_calls().next().unwrap().arguments.text(), "{}");
 }
+
+#[test]
+fn annotations_belong_to_their_parts() {
+    let page = |url: &str| json!({"type": "url_citation", "url": url, "title": "T", "start_index": 0, "end_index": 2});
+    let text = |text: &str, annotations: Value| json!({"type": "output_text", "text": text, "annotations": annotations});
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant",
+        "content": [text("So.", json!([page("a"), page("b")])), text("And so.", json!([page("c")]))]});
+    let part = |n: u64, delta: &str| json!({"type": "response.output_text.delta", "output_index": 0, "content_index": n, "delta": delta});
+    let announced = |n: u64| json!({"type": "response.content_part.added", "output_index": 0, "content_index": n, "part": text("", json!([]))});
+    let streamed = read(&[
+        added(0, json!({"type": "message", "id": "msg_1", "role": "assistant", "content": []})),
+        announced(0),
+        part(0, "So."),
+        json!({"type": "response.output_text.annotation.added", "output_index": 0, "annotation": page("a")}),
+        announced(1),
+        part(1, "And so."),
+        done(0, said.clone()),
+        completed(json!([])),
+    ]);
+    assert_eq!(streamed.log.unrecognised(), 0);
+    let sources = |read: &Read| -> Vec<Vec<Value>> {
+        let texts = read.content().into_iter().filter_map(|content| match content {
+            Content::Text(text) => Some(text.citations.into_iter().map(|citation| citation.data).collect()),
+            _ => None,
+        });
+        texts.collect()
+    };
+    let expect = vec![vec![page("a"), page("b")], vec![page("c")]];
+    assert_eq!(sources(&streamed), expect);
+    assert_eq!(sources(&read(&[done(0, said)])), expect);
+}

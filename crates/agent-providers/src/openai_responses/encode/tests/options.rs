@@ -74,6 +74,27 @@ fn thinking_is_asked_for_by_effort_and_comes_back_encrypted() {
     check(known, "include", json!(null));
 }
 
+#[test]
+fn the_mode_and_the_context_of_reasoning_are_sent_when_set() {
+    use agent_core::model::{ReasoningContext, ReasoningMode};
+    let options = |r: &mut ModelRequest| {
+        thinks(r, ThinkingForm::Effort, ThinkingLevel::Off);
+        r.options.reasoning.mode = Some(ReasoningMode::Pro);
+        r.options.reasoning.context = Some(ReasoningContext::AllTurns);
+    };
+    check(options, "reasoning", json!({"mode": "pro", "context": "all_turns"}));
+    let with_effort = |r: &mut ModelRequest| {
+        thinks(r, ThinkingForm::Effort, ThinkingLevel::Low);
+        r.options.reasoning.mode = Some(ReasoningMode::Standard);
+    };
+    check(with_effort, "reasoning", json!({"effort": "low", "summary": "auto", "mode": "standard"}));
+    let without_thinking = |r: &mut ModelRequest| {
+        thinks(r, ThinkingForm::None, ThinkingLevel::High);
+        r.options.reasoning.mode = Some(ReasoningMode::Pro);
+    };
+    check(without_thinking, "reasoning", json!(null));
+}
+
 /// B-149.
 #[test]
 fn a_temperature_is_not_sent_with_thinking() {
@@ -90,7 +111,7 @@ fn a_temperature_is_not_sent_with_thinking() {
 fn the_limit_of_the_output_is_never_below_what_the_api_takes() {
     check(|r| r.options.max_tokens = Some(1), "max_output_tokens", json!(16));
     check(|r| r.options.max_tokens = Some(17), "max_output_tokens", json!(17));
-    check(|_| {}, "max_output_tokens", json!(4_096));
+    check(|_| {}, "max_output_tokens", Value::Null);
 }
 
 #[test]

@@ -32,6 +32,7 @@ const INDEX: &str = "index.json";
 /// The folders, and the protocols that they hold.
 const PROTOCOLS: &[(&str, ApiProtocol)] = &[
     ("anthropic", ApiProtocol::AnthropicMessages),
+    ("anthropic-vertex", ApiProtocol::AnthropicVertex),
     ("openai-chat", ApiProtocol::OpenAiCompletions),
     ("ollama", ApiProtocol::OllamaChat),
     ("gemini", ApiProtocol::GoogleGenerativeAi),

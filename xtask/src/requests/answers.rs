@@ -29,7 +29,9 @@ impl Answer {
     /// The response that says it. `n` tells the answers of a conversation apart.
     pub(super) fn response(&self, api: ApiProtocol, n: usize) -> Response {
         let (kind, body) = match api {
-            ApiProtocol::AnthropicMessages => ("text/event-stream", self.anthropic()),
+            ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
+                ("text/event-stream", self.anthropic())
+            }
             ApiProtocol::BedrockConverseStream => {
                 let headers =
                     [("content-type".to_owned(), "application/vnd.amazon.eventstream".to_owned())].into();

@@ -45,7 +45,7 @@ fn files() -> Vec<Content> {
 /// A citation in the form of the author's protocol.
 fn citation(author: &ModelConfig) -> Value {
     match author.api {
-        ApiProtocol::AnthropicMessages => {
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
             json!({"type": "char_location", "cited_text": "Gr", "document_index": 2,
             "document_title": "Grüße.pdf", "start_char_index": 0, "end_char_index": 2, "file_id": null})
         }

@@ -58,11 +58,23 @@ const MESSAGES: &[Law] = &[
         says: "the body is an object that names its model, streams, and says everything else before its messages",
         broken: |body| {
             let text = String::from_utf8_lossy(&body.bytes);
-            let begins = text.starts_with("{\"model\":");
+            let in_the_url = body.api == ApiProtocol::AnthropicVertex;
+            let begins = if in_the_url {
+                text.starts_with("{\"anthropic_version\":\"vertex-2023-10-16\",")
+            } else {
+                text.starts_with("{\"model\":")
+            };
             let key = format!(",\"{}\":", conversation_key(body));
             let last = text.rfind(&format!("{key}["));
             let last = last.is_some_and(|at| closes_at_the_end(&text[at + key.len()..]));
-            let streams = body.json["stream"] == true && body.json["model"] == body.model.as_str();
+            let streams = body.json["stream"] == true;
+            let method = format!("/models/{}:streamRawPredict", body.model);
+            let named = if in_the_url {
+                body.json.get("model").is_none() && body.path.ends_with(&method)
+            } else {
+                body.json["model"] == body.model.as_str()
+            };
+            let streams = streams && named;
             (!(begins && last && streams)).then(|| "the head of the body".to_owned())
         },
     },
@@ -110,7 +122,7 @@ const MESSAGES: &[Law] = &[
 pub(super) fn of(api: ApiProtocol) -> impl Iterator<Item = &'static Law> {
     let own = match api {
         ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => google::LAWS,
-        ApiProtocol::AnthropicMessages => anthropic::LAWS,
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => anthropic::LAWS,
         ApiProtocol::BedrockConverseStream => bedrock::LAWS,
         ApiProtocol::OllamaChat => ollama::LAWS,
         ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => responses::LAWS,

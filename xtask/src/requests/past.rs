@@ -130,7 +130,7 @@ fn in_items(content: Vec<Content>, n: usize) -> Vec<Content> {
 /// Blocks that only the author knows: what its protocol sends besides text, thinking and calls.
 fn opaque(author: &ModelConfig) -> Vec<Content> {
     match author.api {
-        ApiProtocol::AnthropicMessages => vec![
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => vec![
             Content::opaque(
                 "server_tool_use",
                 json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "東京"}}),
@@ -190,7 +190,9 @@ fn entry(message: impl Into<Message>) -> Entry {
 /// Thinking, text, four calls at once with ids of the author's kind, results of every kind, more thinking.
 pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
     let ids = match author.api {
-        ApiProtocol::AnthropicMessages => ["toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D"],
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex => {
+            ["toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D"]
+        }
         ApiProtocol::BedrockConverseStream => ["tooluse_a", "tooluse_b", "tooluse_c", "tooluse_d"],
         ApiProtocol::OllamaChat => ["call_0_1", "call_0_2", "call_0_3", "call_0_4"],
         _ => ["call_a", "call_b", "call_c", "call_d"],

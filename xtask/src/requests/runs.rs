@@ -8,7 +8,9 @@ use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
 use super::answers::Answer;
-use super::scene::{azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex};
+use super::scene::{
+    azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex, vertex_claude,
+};
 use super::tools::{self, PIXEL};
 use super::{Body, collect};
 use crate::server::Server;
@@ -51,6 +53,9 @@ const THOUGHT: Answer =
 fn models(api: ApiProtocol) -> Vec<ModelConfig> {
     match api {
         ApiProtocol::AnthropicMessages => vec![claude("claude-sonnet-4-5"), claude("claude-opus-5")],
+        ApiProtocol::AnthropicVertex => {
+            vec![vertex_claude("claude-sonnet-4-5"), vertex_claude("claude-opus-5")]
+        }
         ApiProtocol::BedrockConverseStream => vec![
             on_bedrock("eu.anthropic.claude-sonnet-4-5-20250929-v1:0"),
             on_bedrock("us.amazon.nova-2-lite-v1:0"),
@@ -99,6 +104,7 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
 pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<Body>> {
     let ring = [
         claude("claude-sonnet-4-5"),
+        vertex_claude("claude-opus-4-8"),
         chat("deepseek", "deepseek-flash"),
         llama("qwen3-vl"),
         gemini("gemini-3.5-flash"),

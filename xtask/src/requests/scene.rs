@@ -23,7 +23,8 @@ pub(super) struct Scene {
 /// The requests of a protocol.
 pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
     match api {
-        ApiProtocol::AnthropicMessages => anthropic::scenes(),
+        ApiProtocol::AnthropicMessages => anthropic::scenes(claude),
+        ApiProtocol::AnthropicVertex => anthropic::scenes(vertex_claude),
         ApiProtocol::BedrockConverseStream => bedrock::scenes(),
         ApiProtocol::OllamaChat => ollama::scenes(),
         ApiProtocol::GoogleGenerativeAi => google::scenes(gemini),
@@ -223,6 +224,13 @@ pub(super) fn llama(id: &str) -> ModelConfig {
 
 pub(super) fn gemini(id: &str) -> ModelConfig {
     known(ModelConfig::google(id, id, "key-for-loopback"))
+}
+
+/// Claude on Vertex AI.
+pub(super) fn vertex_claude(id: &str) -> ModelConfig {
+    known(
+        ModelConfig::vertex_claude("loopback-project", "europe-west4", id).with_api_key("token-for-loopback"),
+    )
 }
 
 pub(super) fn vertex(id: &str) -> ModelConfig {

@@ -64,6 +64,16 @@ fn anthropics_bodies_are_written_and_keep_the_laws() {
 }
 
 #[test]
+fn the_bodies_of_claude_on_vertex_are_written_and_keep_the_laws() {
+    check_command_by("anthropic-vertex", 100, |body, request, file| {
+        assert_eq!(body["anthropic_version"], "vertex-2023-10-16", "{file}");
+        assert!(body.get("model").is_none(), "{file}: the path names the model");
+        let path = request["path"].as_str().unwrap();
+        assert!(path.contains("/publishers/anthropic/models/"), "{file}: {path}");
+    });
+}
+
+#[test]
 fn the_bodies_of_chat_completions_and_its_dialects_are_written_and_keep_the_laws() {
     check_command("openai-chat", "/chat/completions", 150);
 }
@@ -136,7 +146,7 @@ fn the_command_line_names_a_folder_and_a_protocol() {
         assert!(options(&words(wrong)).is_err(), "{wrong:?}");
     }
     let error = options(&words(&["--protocol", "smoke-signals"])).unwrap_err().to_string();
-    assert!(error.contains("anthropic, openai-chat, ollama"), "{error}");
+    assert!(error.contains("anthropic, anthropic-vertex, openai-chat, ollama"), "{error}");
 }
 
 #[test]

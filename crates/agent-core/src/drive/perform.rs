@@ -41,8 +41,9 @@
 mod execution;
 mod model;
 mod tools;
+mod unknown_model;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -89,6 +90,8 @@ pub struct Performer {
     prefixes: Prefixes,
     /// The tracing spans of the run; `None` if no subscriber wants them.
     spans: Option<Box<Spans>>,
+    /// The routes whose model was reported as unknown.
+    unknown_models: Mutex<Vec<u32>>,
 }
 
 impl Performer {
@@ -120,7 +123,17 @@ impl Performer {
     ) -> Self {
         let cancel = aborted.child_token();
         let config = config.completed().map_or(config, Arc::new);
-        Self { config, tools, system_prompt, cancel, aborted, budget: None, prefixes, spans: None }
+        Self {
+            config,
+            tools,
+            system_prompt,
+            cancel,
+            aborted,
+            budget: None,
+            prefixes,
+            spans: None,
+            unknown_models: Mutex::default(),
+        }
     }
 
     /// Replaces the token whose cancellation aborts the run.

@@ -3,7 +3,6 @@
 mod delivery;
 mod model_calls;
 mod tool_calls;
-mod unknown_model;
 
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
@@ -84,8 +83,6 @@ pub(crate) struct Shell {
     arriving: Option<ReplyLog>,
     /// Whether the run has emitted `AgentStart`, in this shell or an earlier one.
     started: bool,
-    /// The routes whose model was reported as unknown.
-    unknown_models: Vec<u32>,
     /// When the abort was noticed, see [`Patience`].
     aborted_at: OnceLock<u64>,
     /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
@@ -110,7 +107,6 @@ impl Shell {
             journaling: Journaling::default(),
             arriving: None,
             started: false,
-            unknown_models: Vec::new(),
             aborted_at: OnceLock::new(),
             start: Start::Resume(None),
         })

@@ -98,9 +98,10 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "nothing is stored, and the output is limited to at least 16 tokens",
+        says: "nothing is stored, and a limit of the output is at least 16 tokens",
         broken: |body| {
-            let limit = body.json["max_output_tokens"].as_u64().is_some_and(|n| n >= 16);
+            let limit =
+                body.json.get("max_output_tokens").is_none_or(|n| n.as_u64().is_some_and(|n| n >= 16));
             (body.json["store"] != false || !limit).then(|| "the head of the body".to_owned())
         },
     },

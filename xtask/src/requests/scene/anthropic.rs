@@ -1,15 +1,16 @@
 //! Anthropic Messages.
 
 use agent_core::{
-    CacheConfig, CacheStrategy, Content, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice,
+    ApiProtocol, CacheConfig, CacheStrategy, Content, ModelConfig, ResponseFormat, ThinkingBudgets,
+    ThinkingLevel, ToolChoice,
 };
 use serde_json::json;
 
-use super::{LEVELS, Scene, chat, claude, common, gpt, llama, scene, schema};
+use super::{LEVELS, Scene, chat, common, gpt, llama, scene, schema};
 use crate::requests::past::{self, Past};
 use crate::requests::tools;
 
-pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
+pub(super) fn scenes(claude: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene>> {
     let budget = claude("claude-sonnet-4-5");
     let adaptive = claude("claude-opus-4-8");
     let blind = claude("claude-haiku-4-5").with_images(false);
@@ -82,7 +83,7 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
             }));
         }
     }
-    let no_native_schema = chat_speaker();
+    let no_native_schema = chat_speaker(&budget);
     scenes.push(scene("schema-by-tool", &no_native_schema, Past::question()?, |r| {
         r.options.response_format = schema(true);
         r.tools = tools::definitions();
@@ -126,8 +127,12 @@ pub(super) fn scenes() -> anyhow::Result<Vec<Scene>> {
     Ok(scenes)
 }
 
-/// A model of a vendor that uses this protocol and is not in the catalogue.
-fn chat_speaker() -> agent_core::ModelConfig {
-    let api = agent_core::ApiProtocol::AnthropicMessages;
-    agent_core::ModelConfig::new(api, "somebody", "some-model").with_api_key("key-for-loopback")
+/// A model that is not in the catalogue: of another vendor, where the protocol has others.
+fn chat_speaker(claude: &ModelConfig) -> ModelConfig {
+    let mut model = claude.clone();
+    if claude.api != ApiProtocol::AnthropicVertex {
+        model = ModelConfig::new(claude.api, "somebody", "").with_api_key("key-for-loopback");
+    }
+    model.id = "some-model".to_owned();
+    model
 }

@@ -341,8 +341,8 @@ fn a_body_for_gemini_that_breaks_a_law_is_found() {
             "/toolConfig",
             json!({"functionCallingConfig": {"allowedFunctionNames": ["x"]}}),
         ),
-        ("a picture is base64", "/contents/0/parts/0/inlineData/data", json!("data:,")),
-        ("a picture is base64", "/contents/0/parts/0/inlineData/mimeType", json!("text/plain")),
+        ("a file is base64", "/contents/0/parts/0/inlineData/data", json!("data:,")),
+        ("a file is base64", "/contents/0/parts/0/inlineData/mimeType", json!("text/plain")),
         ("arrives as it was written", "/contents/4/parts/0/text", json!("?")),
     ];
     let before = |words: &str| {

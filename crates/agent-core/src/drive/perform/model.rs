@@ -12,11 +12,12 @@ use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, Span};
 
 use super::Performer;
+use super::unknown_model::unknown_model;
 use crate::drive::config::AgentLoopConfig;
 use crate::drive::panics::panic_text;
 use crate::drive::request::RequestParts;
 use crate::drive::spans;
-use crate::event::{AgentEvent, StreamDelta};
+use crate::event::{AgentEvent, StreamDelta, UnknownModel};
 use crate::history::History;
 use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
@@ -34,7 +35,7 @@ use crate::tool::ToolDefinitions;
 pub enum Live {
     /// The reply has begun. Apply this input at once, so that `MessageStart` precedes the updates.
     Started(Input),
-    /// A piece of the reply: a `MessageUpdate`, which is not recorded.
+    /// A piece of the reply (a `MessageUpdate`), or a `ModelUnknown` before it. Neither is recorded.
     Update(AgentEvent),
 }
 
@@ -69,6 +70,8 @@ pub struct ModelCall {
     history: History,
     max_output: Option<u32>,
     started: bool,
+    /// What is unknown about the model, if it was not reported yet.
+    unknown: Option<Box<UnknownModel>>,
     log: ReplyLog,
     span: Span,
 }
@@ -115,6 +118,7 @@ impl ModelCall {
             max_output,
             // A run that is resumed during a reply has already emitted its start; the call is made again.
             started: run.reply_has_begun(),
+            unknown: unknown_model(config, &performer.unknown_models, run.loop_id(), route),
             log: ReplyLog::new(),
             span,
         })
@@ -125,11 +129,6 @@ impl ModelCall {
     #[must_use]
     pub fn partial(&self) -> PartialReply {
         PartialReply::of(&self.log)
-    }
-
-    /// Returns the index of the route that is called; 0 is the run's own model.
-    pub(crate) fn route(&self) -> u32 {
-        self.route
     }
 
     /// Returns another handle to the reply that arrives.
@@ -149,6 +148,9 @@ impl ModelCall {
 
     /// Calls the model, delivers the live part of the reply to `sink`, and returns the other inputs.
     pub(crate) async fn perform_to<S: LiveSink>(&mut self, sink: &mut S) -> Result<Vec<Input>, S::Error> {
+        if let Some(unknown) = self.unknown.take() {
+            sink.update(AgentEvent::ModelUnknown(unknown)).await?;
+        }
         let parts = RequestParts {
             config: &self.config,
             system_prompt: &self.system_prompt,

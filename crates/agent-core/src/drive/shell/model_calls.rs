@@ -1,24 +1,16 @@
 //! Calls the model and delivers its reply while it arrives.
 
 use super::Shell;
-use super::unknown_model::unknown_model;
 use crate::drive::interrupt::Interrupt;
 use crate::drive::perform::{LiveSink, ModelCall};
 use crate::event::{AgentEvent, NumberedEvent};
 use crate::journal::Durability;
-use crate::run::Run;
 
 impl Shell {
     /// Calls the model and applies its reply or its failure.
     pub(in crate::drive) async fn call_model(&mut self, call: &mut ModelCall) -> Result<(), Interrupt> {
         // The run emits nothing until the reply begins, and thousands of runs may wait here.
         self.journaling.shrink();
-        let config = &self.performer.config;
-        let loop_id = self.run.as_ref().map(Run::loop_id);
-        if let Some(event) = unknown_model(config, &mut self.unknown_models, loop_id, call.route()) {
-            // Boxed, because it is rare and would otherwise enlarge the future of every run.
-            Box::pin(self.emit(event)).await?;
-        }
         self.arriving = Some(call.arriving());
         let mut inputs = call.perform_to(self).await?;
         // Messages that were queued while the reply arrived are applied before the reply.

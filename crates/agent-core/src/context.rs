@@ -1,7 +1,8 @@
 //! Context size: measures the conversation and compacts it when it becomes too long.
 //!
 //! [`ContextConfig`] sets the limit, [`ContextTracker`] measures the current size, and a [`CompactionStrategy`]
-//! shortens the conversation; [`DefaultCompaction`] is the default strategy.
+//! shortens the conversation; [`DefaultCompaction`] is the default strategy, and [`SummarizingCompaction`] asks a model for a
+//! summary.
 //!
 //! ```
 //! use agent_core::{AgentMessage, ContextConfig, HeuristicTokenCounter, History, compact_history};
@@ -21,6 +22,7 @@
 mod compact;
 mod config;
 mod strategy;
+mod summarizing;
 mod tracker;
 
 #[cfg(test)]
@@ -35,6 +37,7 @@ pub use strategy::{
     CompactionChange, CompactionContext, CompactionOutcome, CompactionStrategy, DefaultCompaction,
     SyncCompaction, splices_between,
 };
+pub use summarizing::{SUMMARY_HEADING, SUMMARY_INSTRUCTIONS, SummarizingCompaction};
 pub use tracker::ContextTracker;
 
 pub use crate::message::{

@@ -18,6 +18,7 @@ pub use dropping::DROP_MARKER_PREFIX;
 pub use summaries::SUMMARY_PREFIX;
 pub use tool_outputs::MAX_TOOL_LINE_BYTES;
 
+pub(super) use cutting::head_and_tail;
 pub(super) use draft::CompactionDraft;
 pub(super) use dropping::{drop_middle, keep_within_budget};
 pub(super) use summaries::summarize_old_turns;

@@ -1,5 +1,6 @@
 //! Shortens the history with the caller's strategy, or with the default one if that fails.
 
+use std::error::Error as _;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -7,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::budget_meter::{BudgetMeter, charge_rest};
 use super::config::AgentLoopConfig;
 use super::panics::contained;
-use crate::context::{CompactionContext, compact_history_within};
+use crate::context::{CompactionContext, CompactionError, compact_history_within};
 use crate::history::History;
 use crate::message::Usage;
 use crate::run::{CompactionTask, Input};
@@ -62,7 +63,9 @@ pub(super) async fn compact(
                     Err(error) => fallback = Some(error.to_string()),
                 }
             }
-            Ok(Err(error)) => fallback = Some(error.to_string()),
+            // A strategy that ends because the run was aborted has not failed.
+            Ok(Err(_)) if cancel.is_cancelled() => return Input::abort(None),
+            Ok(Err(error)) => fallback = Some(with_source(&error)),
             Err(panic) => fallback = Some(format!("the compaction strategy panicked: {panic}")),
         }
     }
@@ -70,4 +73,9 @@ pub(super) async fn compact(
         Ok(splices) => Input::Compacted { splices, usage: Usage::default(), fallback },
         Err(error) => Input::CompactionFailed { message: error.to_string() },
     }
+}
+
+/// Returns the text of an error and of its source.
+fn with_source(error: &CompactionError) -> String {
+    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

@@ -196,7 +196,7 @@ fn shortened(text: &str, bytes: usize) -> String {
 }
 
 /// Returns the first and the last part of a text, together at most `bytes` bytes, on character boundaries.
-pub(super) fn head_and_tail(text: &str, bytes: usize) -> (&str, &str) {
+pub(in crate::context) fn head_and_tail(text: &str, bytes: usize) -> (&str, &str) {
     if bytes >= text.len() {
         return (text, "");
     }

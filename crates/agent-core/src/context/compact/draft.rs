@@ -23,6 +23,11 @@ pub(in crate::context) struct Piece {
 }
 
 impl Piece {
+    /// Returns the current number of tokens.
+    pub(in crate::context) fn tokens(&self) -> u64 {
+        self.tokens
+    }
+
     /// Returns the first message of the piece.
     pub(super) fn first(&self) -> Option<&Message> {
         self.entries.first().and_then(|e| e.message().as_llm())
@@ -33,7 +38,7 @@ impl Piece {
     }
 
     /// Returns whether a model receives it: it is neither a note nor a failed reply.
-    pub(super) fn is_visible(&self) -> bool {
+    pub(in crate::context) fn is_visible(&self) -> bool {
         self.first().is_some() && !self.is_failed()
     }
 
@@ -92,13 +97,13 @@ impl<'a> CompactionDraft<'a> {
     }
 
     /// Creates an entry with the counted tokens of a message.
-    pub(super) fn entry(&self, message: AgentMessage) -> Entry {
+    pub(in crate::context) fn entry(&self, message: AgentMessage) -> Entry {
         let tokens = self.counter.count_message(&message);
         Entry::new(MessageRef::new(message), tokens)
     }
 
     /// Replaces the messages of a piece.
-    pub(super) fn replace(&mut self, at: usize, entries: Vec<Entry>) {
+    pub(in crate::context) fn replace(&mut self, at: usize, entries: Vec<Entry>) {
         let tokens = count(self.counter, &entries);
         if let Some(piece) = self.pieces.get_mut(at) {
             piece.entries = entries;
@@ -108,7 +113,7 @@ impl<'a> CompactionDraft<'a> {
     }
 
     /// Returns the newest piece that a model receives.
-    pub(super) fn newest(&self) -> Option<usize> {
+    pub(in crate::context) fn newest(&self) -> Option<usize> {
         self.pieces.iter().rposition(Piece::is_visible)
     }
 

@@ -3,6 +3,7 @@
 //! A delta of a long message must cost what one of a short message costs, and a turn of a long run what one of a short run
 //! does. Counts do not depend on the machine's load; nothing here is a time.
 
+mod context;
 mod sessions;
 mod travel;
 
@@ -47,11 +48,12 @@ struct Row {
 pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool> {
     match rest.first().map(String::as_str) {
         None => {}
+        Some("context") if rest.len() == 1 => return context::context(2_000),
         Some("session") if rest.len() == 1 => return sessions::session(&workspace.root),
         Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
         Some("memory") if rest.len() == 1 => return sessions::memory(&workspace.root),
         Some("travel") if rest.len() == 1 => return travel::travel(&workspace.root),
-        Some(_) => bail!("bench takes nothing, `session`, `store`, `memory` or `travel`"),
+        Some(_) => bail!("bench takes nothing, `context`, `session`, `store`, `memory` or `travel`"),
     }
     let built = cargo::run(
         &workspace.root,

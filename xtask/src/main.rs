@@ -64,6 +64,7 @@ cargo xtask COMMAND
   weight [SET...]        measures crates, build time and program size for sets of features
   bench                  checks that cost grows with the size of new input only
   bench session | store  measures recording, listing and searching of sessions
+  bench context          compares compaction strategies in a long scripted run
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
 ";

@@ -140,6 +140,7 @@ struct McpPage;
 /// Runs the examples of the page about budgets.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/concepts/budgets.md")]
+#[doc = include_str!("../../../docs/concepts/context.md")]
 struct BudgetsPage;
 
 /// Runs the examples of the page about models.

@@ -1,6 +1,6 @@
 //! `cargo xtask bench context`: a long scripted run with each compaction strategy and window.
 //!
-//! The run calls a tool 2,000 times. Thirty facts stand in the results of the first tenth. The model that summarizes is a
+//! The run calls a tool 2,000 times. Thirty facts are in the results of the first tenth. The model that summarizes is a
 //! stub that sees only its request: it repeats the facts that are in it, up to its limit. This shows that the parts work
 //! together; it says nothing about the quality of the summaries of a real model.
 

@@ -8,7 +8,8 @@ use agent_core::drive::Performer;
 use agent_core::event::NumberedEvent;
 use agent_core::run::{Checkpoint, Input, Run};
 use agent_core::{
-    AgentContext, AgentEvent, AgentMessage, Answer, History, agent_loop, agent_loop_answer, event_channel,
+    AgentContext, AgentEvent, AgentMessage, Answer, CompactionEnded, History, Spending, agent_loop,
+    agent_loop_answer, event_channel,
 };
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestRunner};
@@ -23,6 +24,7 @@ struct Made {
     events: Vec<AgentEvent>,
     history: History,
     draws: usize,
+    spent: Option<Spending>,
 }
 
 const MOST_ANSWERS: usize = 6;
@@ -53,8 +55,7 @@ fn check_numbers(events: &[NumberedEvent]) {
     }
 }
 
-fn built_in(numbers: &[u16]) -> Made {
-    let world = World::new(numbers.to_vec());
+fn built_in(world: World) -> Made {
     let (config, mut context) = (world.config(), context(&world));
     let mut events = Vec::new();
     let mut read = |rx: agent_core::EventReceiver| events.extend(block_on(rx.collect_numbered()));
@@ -72,7 +73,12 @@ fn built_in(numbers: &[u16]) -> Made {
     check_numbers(&events);
     let events = events.into_iter().map(NumberedEvent::into_event).collect();
     let draws = world.row.lock().unwrap().at();
-    Made { events, history: context.history, draws }
+    Made {
+        events,
+        history: context.history,
+        draws,
+        spent: config.services.budget.map(|budget| budget.spent()),
+    }
 }
 
 /// Replaces the run by what its checkpoint gives, as a driver in another process would.
@@ -81,9 +87,9 @@ fn reloaded(run: &Run) -> Run {
     Checkpoint::from_json(&written).unwrap().into_run()
 }
 
-fn blocking(numbers: &[u16], reload: bool) -> Made {
-    let world = World::new(numbers.to_vec());
+fn blocking(world: World, reload: bool) -> Made {
     let (config, context) = (world.config(), context(&world));
+    let budget = config.services.budget.clone();
     let mut performer = Performer::for_context(&context, config).with_cancel(world.cancel.clone());
     let setup = performer.setup("agent".into(), "session".into(), "session.demo.1".into());
     let mut first = Vec::new();
@@ -119,7 +125,8 @@ fn blocking(numbers: &[u16], reload: bool) -> Made {
     let own = events.lock().unwrap().iter().filter(|e| e.loop_id() == run.loop_id()).cloned().collect();
     check_numbers(&run.numbered(own));
     let draws = world.row.lock().unwrap().at();
-    Made { events: events.into_inner().unwrap(), history, draws }
+    let spent = budget.map(|budget| budget.spent());
+    Made { events: events.into_inner().unwrap(), history, draws, spent }
 }
 
 fn completes(message: &AgentMessage) -> bool {
@@ -138,9 +145,9 @@ fn the_drivers_agree() {
     }
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = TestRunner::new(config).run(&prop::collection::vec(any::<u16>(), 8..160), |numbers| {
-        let expected = built_in(&numbers);
+        let expected = built_in(World::new(numbers.clone()));
         for reload in [false, true] {
-            let made = blocking(&numbers, reload);
+            let made = blocking(World::new(numbers.clone()), reload);
             for (n, (a, b)) in made.events.iter().zip(&expected.events).enumerate() {
                 prop_assert_eq!(a, b, "event {} (reload: {})", n, reload);
             }
@@ -174,4 +181,48 @@ fn the_drivers_agree() {
     for (n, seen) in seen.iter().enumerate() {
         assert!(seen.load(Ordering::Relaxed) >= 20, "case {n} was seen {seen:?} times");
     }
+}
+
+/// A compaction by each strategy, whatever happens in it: both drivers make the same run and spend the same, also if the
+/// run is read back from JSON after every input, as after a crash.
+#[test]
+fn the_drivers_agree_about_compactions() {
+    let seen = Arc::new([const { AtomicUsize::new(0) }; 5]);
+    let count = |n: usize, yes: bool| seen[n].fetch_add(usize::from(yes), Ordering::Relaxed);
+    let mut config = ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() };
+    if config.rng_seed == RngSeed::Random {
+        config.rng_seed = RngSeed::Fixed(2_028);
+    }
+    std::panic::set_hook(Box::new(|_| {}));
+    let outcome = TestRunner::new(config).run(&prop::collection::vec(any::<u16>(), 30..200), |numbers| {
+        let expected = built_in(World::long(numbers.clone()));
+        for reload in [false, true] {
+            prop_assert_eq!(&blocking(World::long(numbers.clone()), reload), &expected);
+        }
+        let ends: Vec<&CompactionEnded> = expected.events.iter().filter_map(ended_compaction).collect();
+        count(0, ends.iter().any(|end| summarized(end)));
+        count(1, ends.iter().filter(|end| summarized(end)).count() > 1);
+        count(2, ends.iter().any(|end| end.fallback.is_some()));
+        count(3, ends.iter().any(|end| end.fallback.is_none() && !summarized(end)));
+        let started =
+            expected.events.iter().filter(|e| matches!(e, AgentEvent::CompactionStarted { .. })).count();
+        count(4, started > ends.len());
+        Ok(())
+    });
+    let _ = std::panic::take_hook();
+    outcome.unwrap();
+    for (n, seen) in seen.iter().enumerate() {
+        assert!(seen.load(Ordering::Relaxed) >= 3, "case {n} was seen {seen:?} times");
+    }
+}
+
+fn ended_compaction(event: &AgentEvent) -> Option<&CompactionEnded> {
+    let AgentEvent::CompactionEnded(end) = event else { return None };
+    Some(end)
+}
+
+/// Whether a model summarized what the compaction removed.
+fn summarized(end: &CompactionEnded) -> bool {
+    let mut new = end.splices.iter().flat_map(|splice| &splice.messages);
+    new.any(|entry| entry.message().text().starts_with(agent_core::context::SUMMARY_HEADING))
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use agent_core::context::{DefaultCompaction, SummarizingCompaction};
 use agent_core::drive::Delegation;
 use agent_core::environment::{BoxFuture, Environment, NoRuntime, TaskHandle};
 use agent_core::run::ChildEnd;
@@ -13,8 +14,8 @@ use agent_core::tool::ChildRun;
 use agent_core::{
     AgentLoopConfig, AgentMessage, AgentTool, Budget, BudgetLimits, Content, ContextConfig, DeferredCall,
     Effects, ErrorKind, ExecutionLimits, FilterResult, HookError, Hooks, InputFilter, Message, ModelConfig,
-    RetryConfig, Route, SteeringPolicy, StopReason, Timestamp, ToolArguments, ToolContext, ToolError,
-    ToolExecutionStrategy, ToolResult, Usage, Verdict,
+    ModelRequest, RetryConfig, Route, SteeringPolicy, StopReason, Timestamp, ToolArguments, ToolContext,
+    ToolError, ToolExecutionStrategy, ToolResult, Usage, Verdict,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -94,6 +95,15 @@ pub(crate) struct World {
     /// The deferred calls that have no result.
     deferred: Arc<Mutex<Vec<DeferredCall>>>,
     pub(crate) cancel: CancellationToken,
+    shape: Shape,
+}
+
+/// What the runs of a world are like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Any,
+    /// Many turns in a small context, so that the conversation is compacted several times.
+    Long,
 }
 
 impl World {
@@ -104,7 +114,13 @@ impl World {
             follow_up: Arc::default(),
             deferred: Arc::default(),
             cancel: CancellationToken::new(),
+            shape: Shape::Any,
         }
+    }
+
+    /// A world whose runs are compacted several times, by a strategy that the row decides.
+    pub(crate) fn long(numbers: Vec<u16>) -> Self {
+        Self { shape: Shape::Long, ..Self::new(numbers) }
     }
 
     pub(crate) fn draw(&self, count: usize) -> usize {
@@ -127,6 +143,39 @@ impl World {
         if let Some(call) = self.deferred.lock().unwrap().pop() {
             let result = call.completed(vec![Content::text("at last")], false, json!(null));
             self.steering.lock().unwrap().push(Message::from(result).into());
+        }
+    }
+
+    fn answer(&self, request: &ModelRequest) -> ScriptedReply {
+        let summarizes = request.system_prompt.starts_with("You maintain the summary");
+        match self.shape {
+            Shape::Any => self.reply(),
+            Shape::Long if summarizes => self.summary(),
+            Shape::Long if self.draw(4) == 3 => self.reply(),
+            Shape::Long => {
+                let used = Usage::new(request.history.tokens(), 9, 0, 0);
+                ScriptedReply::call("c0", "ok", json!({})).and_call("c1", "ok", json!({})).using(used)
+            }
+        }
+    }
+
+    /// What a model makes of the request for a summary, and what else may happen meanwhile.
+    fn summary(&self) -> ScriptedReply {
+        self.meddle();
+        let reply = ScriptedReply::text("## Task\n- go").using(Usage::new(50, 7, 0, 0));
+        match self.draw(12) {
+            1 => reply.failing(ErrorKind::Network, "gone"),
+            2 => reply.failing(ErrorKind::ContextOverflow, "prompt is too long"),
+            3 => reply.and_panic("lost"),
+            4 => reply.stopping(StopReason::Length),
+            5 => reply.and_call("c0", "ok", ToolArguments::from_text("{}")),
+            6 => ScriptedReply::text("words ".repeat(3_000)),
+            7 => ScriptedReply::text(" "),
+            8 => {
+                self.cancel.cancel();
+                reply
+            }
+            _ => reply,
         }
     }
 
@@ -246,7 +295,7 @@ impl World {
     /// A configuration that is drawn from the row.
     pub(crate) fn config(&self) -> AgentLoopConfig {
         let world = self.clone();
-        let model = Arc::new(ScriptedProvider::responding(move |_| world.reply()));
+        let model = Arc::new(ScriptedProvider::responding(move |request| world.answer(request)));
         let environment = Arc::new(Inline::new(ManualEnvironment::skipping(1_000)));
         let mut config = AgentLoopConfig::new(model, ModelConfig::default(), environment);
         if self.draw(2) == 1 {
@@ -281,6 +330,22 @@ impl World {
         if self.draw(3) == 2 {
             let limits = BudgetLimits::none().with_tokens(500 + self.draw(6_000) as u64);
             config.services.budget = Some(Budget::named("run", limits.with_tool_calls(self.draw(12) as u64)));
+        }
+        if self.shape == Shape::Long {
+            let policy = &mut config.policy;
+            policy.limits = Some(ExecutionLimits::default().with_max_turns(40));
+            policy.context = Some(
+                ContextConfig::default()
+                    .with_max_context_tokens(500 + self.draw(500) as u64)
+                    .with_system_prompt_tokens(0)
+                    .with_keep_recent(2),
+            );
+            config.services.compaction = match self.draw(4) {
+                0 => Some(Arc::new(DefaultCompaction)),
+                1 => None,
+                _ => Some(Arc::new(SummarizingCompaction::new().with_max_summary_tokens(80))),
+            };
+            config.services.budget = Some(Budget::named("run", BudgetLimits::none().with_tokens(1_000_000)));
         }
         config
     }

@@ -98,6 +98,7 @@ impl SessionJournal {
                 position: Some(at),
                 own_before: after.0,
                 other_before: after.1,
+                run: Some(entry.run),
             })?;
         }
         recording.session.journal_records = number;
@@ -161,6 +162,7 @@ impl SessionJournal {
             position: None,
             own_before: 0,
             other_before: 0,
+            run: None,
         })?;
         recording.session.journal_records = number;
         Ok(job)

@@ -34,6 +34,7 @@ use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// The default limit for the size of a file that is read, in bytes: 512 MiB.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
@@ -187,6 +188,14 @@ impl BlockingSessionStore for JsonStore {
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         find::open_ids(self)
+    }
+
+    fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        find::unfinished(self)
+    }
+
+    fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::deferring_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

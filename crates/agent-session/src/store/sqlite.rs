@@ -61,6 +61,7 @@ use super::{
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// The default limit for the size of a session that is read: 512 MiB, the sum of its rows.
 pub const MAX_SESSION_BYTES: u64 = 512 << 20;
@@ -215,10 +216,15 @@ impl BlockingSessionStore for SqliteStore {
     }
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids(
-            "SELECT id FROM sessions WHERE status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')
-             ORDER BY changed DESC",
-        )
+        self.ids(&format!("SELECT id FROM sessions WHERE {} ORDER BY changed DESC", find::CAN_BE_OPEN))
+    }
+
+    fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        find::unfinished(self)
+    }
+
+    fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::deferring_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

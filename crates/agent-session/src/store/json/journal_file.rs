@@ -9,6 +9,7 @@ use agent_core::journal::Durability;
 
 use super::super::files::{self, flush_directory};
 use super::super::journal::{self, Acknowledged, MARK, SUMMARY, SummaryLine};
+use super::super::summary::Waits;
 use super::super::write_lock::WriteLock;
 use super::super::{SessionRecord, SessionSummary};
 use crate::error::SessionError;
@@ -41,6 +42,9 @@ struct State {
     is_named: bool,
 }
 
+/// What lists need of the session after a record.
+pub(super) type Listed<'a> = (&'a SessionSummary, Option<&'a Arc<Waits>>);
+
 /// Where the bytes of a journal are.
 #[derive(Debug)]
 enum Target {
@@ -62,7 +66,7 @@ impl JournalFile {
     pub(super) fn append(
         &self,
         record: &SessionRecord<'_>,
-        summary: &SessionSummary,
+        summary: Listed<'_>,
         bytes: &mut Vec<u8>,
     ) -> Result<bool, SessionError> {
         let mut guard = locked(&self.state);
@@ -146,7 +150,7 @@ impl JournalFile {
 
 impl State {
     /// Begins a journal with its first record.
-    fn begin(record: &SessionRecord<'_>, summary: &SessionSummary) -> Result<Self, SessionError> {
+    fn begin(record: &SessionRecord<'_>, summary: Listed<'_>) -> Result<Self, SessionError> {
         let mut bytes = Vec::new();
         // The session before this record, whose number is not included yet.
         journal::begin(&mut bytes, record.session).map_err(encode)?;
@@ -175,7 +179,7 @@ impl State {
     fn append(
         &mut self,
         record: &SessionRecord<'_>,
-        summary: &SessionSummary,
+        summary: Listed<'_>,
         bytes: &mut Vec<u8>,
         path: &Path,
     ) -> Result<(), SessionError> {

@@ -12,6 +12,8 @@ use super::sealed::Sealed;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
+use crate::store::BlockingSessionStore as _;
+use crate::unfinished::UnfinishedSessions;
 
 /// The condition after `WHERE`, and the values of its parameters.
 struct Conditions {
@@ -28,6 +30,9 @@ impl Conditions {
         self.bound.push(value.into());
     }
 }
+
+/// The condition of sessions that can have an open run.
+pub(super) const CAN_BE_OPEN: &str = "status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')";
 
 pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;
@@ -95,6 +100,44 @@ fn look(
         summary.status = Some(LoopStatus::Interrupted);
     }
     Ok(FoundSession { summary, hits })
+}
+
+/// Returns the open runs. A session is loaded if its summary does not tell whether it has one.
+pub(super) fn unfinished(store: &SqliteStore) -> Result<UnfinishedSessions, SessionError> {
+    let mut found = UnfinishedSessions::default();
+    for (id, sealed) in summaries(store, CAN_BE_OPEN)? {
+        match sealed {
+            Some(Sealed { summary, waits: Some(waits), .. }) => {
+                let run = waits.unfinished(summary, || is_written(store, id.as_str()));
+                found.runs.extend(run);
+            }
+            _ => found.add(id.clone(), store.load_session(id.as_str())),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the sessions that can have a deferred call without a result, and those that cannot be read.
+pub(super) fn deferring_ids(store: &SqliteStore) -> Result<Vec<SessionId>, SessionError> {
+    let all = summaries(store, "1")?.into_iter();
+    let can_wait = |sealed: &Option<Sealed>| {
+        sealed.as_ref().and_then(|sealed| sealed.waits.as_ref()).is_none_or(|waits| waits.has_deferred)
+    };
+    Ok(all.filter(|(_, sealed)| can_wait(sealed)).map(|(id, _)| id).collect())
+}
+
+/// Returns the summaries of sessions, newest first; `None` for one that is damaged or that version 1 stored.
+fn summaries(store: &SqliteStore, filter: &str) -> Result<Vec<(SessionId, Option<Sealed>)>, SessionError> {
+    store.shared.read("read", |t| {
+        let sql = format!("SELECT id, sealed FROM sessions WHERE {filter} ORDER BY changed DESC");
+        let mut statement = t.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| {
+            let (id, sealed): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+            let sealed = sealed.and_then(|line| Sealed::read(&line, &id).ok());
+            Ok((SessionId::from(id), sealed))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    })
 }
 
 fn is_written(store: &SqliteStore, id: &str) -> bool {

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::super::super::SessionSummary;
 use super::super::super::lines::seal;
+use super::super::super::summary::Waits;
 use super::{BEGIN, END, FORM};
 use crate::error::SessionError;
 use crate::model::event_messages::Places;
@@ -24,6 +25,8 @@ struct SessionLine<'a> {
     form: u32,
     session: &'a Value,
     summary: &'a SessionSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<&'a Waits>,
     lines: usize,
 }
 
@@ -87,7 +90,15 @@ pub(in crate::store) fn write_lines(
     let lines = 1 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
     let mut out = Lines { put, bytes: Vec::new(), n: 0 };
     let (head, summary) = (session.head_value().map_err(encode)?, SessionSummary::of(session));
-    out.line(|n| SessionLine { n, form: FORM, session: &head, summary: &summary, lines })?;
+    let waits = Waits::of(session);
+    out.line(|n| SessionLine {
+        n,
+        form: FORM,
+        session: &head,
+        summary: &summary,
+        waits: waits.as_ref(),
+        lines,
+    })?;
     let mut groups = Groups::default();
     for (record, parts) in session.loops.iter().zip(parts) {
         let mut head = write_head(record).map_err(encode)?;

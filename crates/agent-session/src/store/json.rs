@@ -117,11 +117,10 @@ impl JsonStore {
         files::remove(&journal)
     }
 
-    /// Replaces the readable file atomically. The caller holds the lock.
-    pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
+    /// Replaces the readable file atomically, and returns the digest of its lines. The caller holds the lock.
+    pub(crate) fn replace(&self, session: &Session) -> Result<u32, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        files::replace_by(&path, |file| form2::write(session, &path, file))?;
-        Ok(path)
+        files::replace_by(&path, |file| form2::write(session, &path, file))
     }
 
     /// Loads a session from its file and the later records of its journal. A loop that is open although no process writes it

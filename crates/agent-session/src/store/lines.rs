@@ -70,6 +70,21 @@ pub(crate) fn open(line: &[u8]) -> Result<&[u8], String> {
     Err(format!("its checksum is {found}, and that of its content is {expected}"))
 }
 
+/// A checksum over the checksums of lines, which tells one file from another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Digest(crc32fast::Hasher);
+
+impl Digest {
+    /// Adds a sealed line.
+    pub(crate) fn add(&mut self, line: &[u8]) {
+        self.0.update(line.get(BEFORE.len()..PREFIX).unwrap_or_default());
+    }
+
+    pub(crate) fn finish(self) -> u32 {
+        self.0.finalize()
+    }
+}
+
 /// Parses a line that was checked with [`open`].
 ///
 /// # Errors

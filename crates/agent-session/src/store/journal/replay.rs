@@ -30,6 +30,8 @@ pub(crate) struct Saved {
     pub(crate) recording: Recording,
     /// The form of the file.
     pub(crate) form: u32,
+    /// The digest of the lines of a file of form 2; `None` if it was not read as a whole.
+    pub(crate) digest: Option<u32>,
 }
 
 /// The result of reading a journal.
@@ -41,12 +43,19 @@ pub(crate) struct Replayed {
     pub(crate) broken: Vec<SessionError>,
 }
 
-/// Appends the first line: the session without its loops.
+/// Appends the first line: the session without its loops, and the digest of the file that the journal continues.
 ///
 /// # Errors
 /// When the session cannot be written as JSON.
-pub(crate) fn begin(out: &mut Vec<u8>, session: &Session) -> Result<(), serde_json::Error> {
-    let head = json!({ "journal": FORM, "head": session.head_value()? });
+pub(crate) fn begin(
+    out: &mut Vec<u8>,
+    session: &Session,
+    file: Option<u32>,
+) -> Result<(), serde_json::Error> {
+    let mut head = json!({ "journal": FORM, "head": session.head_value()? });
+    if let (Some(file), Some(members)) = (file, head.as_object_mut()) {
+        members.insert("file".to_owned(), file.into());
+    }
     lines::seal(out, |out| serde_json::to_writer(out, &head))?;
     out.push(b'\n');
     Ok(())
@@ -92,25 +101,29 @@ pub(crate) fn replay(
         }
         Err(error) => {
             replayed.broken.push(error);
-            Head { session: Session::new(id.into(), "".into(), Timestamp::default()), form: FORM }
+            Head { session: Session::new(id.into(), "".into(), Timestamp::default()), form: FORM, file: None }
         }
     };
-    if base.is_none() && head.session.journal_records > 0 {
-        let reason = "the session's file, which this journal continues, is missing";
+    if let Some(reason) = head.contradicts(base.as_ref()) {
         replayed.broken.push(corrupt(1, reason.to_owned()));
         if gaps == Gaps::Refused {
             return Ok(replayed);
         }
     }
+    let saved_records = base.as_ref().map_or(0, |base| base.recording.session.journal_records);
     let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
     let mut taken = Lines::new(recording, head.form, bytes).with_gaps(gaps);
     let mut at = 1;
-    let mut required = 0;
+    let (mut required, mut must_reach) = (0, 0);
     if head.form == FORM {
         at += 1;
         let whole = next(&mut line)?;
         match Acknowledged::read(&line) {
-            Ok(mark) if whole => required = mark.required(),
+            Ok(mark) if whole => {
+                required = mark.required();
+                // A save contains all records. Those that were not flushed can be lost with a crash of the machine.
+                must_reach = if mark.is_of_this_boot() { saved_records } else { 0 };
+            }
             Ok(_) => replayed.broken.push(corrupt(at, "it is not complete".to_owned())),
             Err(reason) => replayed.broken.push(corrupt(at, reason)),
         }
@@ -129,13 +142,20 @@ pub(crate) fn replay(
             return Ok(replayed);
         }
     }
+    // The damaged lines since the last intact one, which are reported and have numbers, too.
+    let mut damaged = 0;
     loop {
         at += 1;
         if !next(&mut line)? {
             replayed.torn_bytes = line.len();
             break;
         }
-        if let Err(reason) = taken.take(&line) {
+        let took = taken.take(&line);
+        if let Some(missing) = taken.missing_before.take().filter(|missing| *missing > damaged) {
+            replayed.broken.push(corrupt(at, format!("{} records before it are missing", missing - damaged)));
+        }
+        damaged = if took.is_ok() { 0 } else { damaged + 1 };
+        if let Err(reason) = took {
             replayed.broken.push(corrupt(at, reason));
             if gaps == Gaps::Refused {
                 break;
@@ -147,6 +167,11 @@ pub(crate) fn replay(
         let reason = format!("records {} to {required} were acknowledged and are missing", done + 1);
         replayed.broken.push(corrupt(at, reason));
     }
+    if taken.last < must_reach && replayed.broken.is_empty() {
+        let (last, reason) = (taken.last, "this is an older copy of the journal, or it lost records");
+        let text = format!("it ends with record {last}, and the session's file has record {must_reach}: {reason}");
+        replayed.broken.push(corrupt(at, text));
+    }
     replayed.recording = Some(taken.finish());
     Ok(replayed)
 }
@@ -155,6 +180,25 @@ pub(crate) fn replay(
 struct Head {
     session: Session,
     form: u32,
+    /// The digest of the session's file when the journal began; `None` if there was none.
+    file: Option<u32>,
+}
+
+impl Head {
+    /// Returns why the file of the session is not the one that the journal continues; `None` if it is, or if it was saved
+    /// after a record of the journal.
+    fn contradicts(&self, base: Option<&Saved>) -> Option<&'static str> {
+        let begun = self.session.journal_records;
+        let Some(base) = base else {
+            let is_missing = begun > 0 || self.file.is_some();
+            return is_missing.then_some("the session's file, which this journal continues, is missing");
+        };
+        let is_another = self.form == FORM
+            && base.form == FORM
+            && base.recording.session.journal_records == begun
+            && base.digest.is_some_and(|digest| self.file != Some(digest));
+        is_another.then_some("the session's file is not the one that this journal continues")
+    }
 }
 
 /// Reads the first line of a journal's file: the session without its loops.
@@ -175,7 +219,8 @@ fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Head, SessionError> {
     if session.session_id != *id {
         return Err(corrupt(format!("it belongs to session {:?}", session.session_id)));
     }
-    Ok(Head { session, form })
+    let file = value.get("file").and_then(Value::as_u64).and_then(|file| u32::try_from(file).ok());
+    Ok(Head { session, form, file })
 }
 
 /// Returns whether a record is the next one; `false` if the session already contains it.
@@ -199,6 +244,10 @@ pub(crate) struct Lines {
     gaps: Gaps,
     /// The remaining bytes that references can expand to.
     budget: usize,
+    /// The number of the last record that was read, also if the session already had it.
+    last: u64,
+    /// The number of records before the last line that no line had.
+    missing_before: Option<u64>,
 }
 
 /// A record of a journal.
@@ -238,6 +287,8 @@ impl Lines {
             open: OpenRunStates::default(),
             gaps: Gaps::Refused,
             budget: budget_for(bytes),
+            last: 0,
+            missing_before: None,
         }
     }
 
@@ -264,12 +315,13 @@ impl Lines {
 
     fn take_sealed(&mut self, line: &[u8]) -> Result<Option<u64>, String> {
         let read: ReadLine<'_> = lines::parse(line)?;
+        self.last = self.last.max(read.n);
+        let done = self.recording.session.journal_records;
         match is_next(read.n, &self.recording) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(reason) if self.gaps == Gaps::Refused => return Err(reason),
-            // The damaged lines are reported.
-            Err(_) => {}
+            Err(_) => self.missing_before = Some(read.n.saturating_sub(done).saturating_sub(1)),
         }
         let number = read.n;
         match &read.group {

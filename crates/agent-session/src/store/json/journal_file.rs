@@ -62,16 +62,17 @@ impl JournalFile {
         &self.path
     }
 
-    /// Appends a record. `bytes` is an empty buffer. Returns whether [`complete`](Self::complete) must be called.
+    /// Appends a record. `saved` is the digest of the session's file, and `bytes` an empty buffer. Returns whether [`complete`](Self::complete) must be called.
     pub(super) fn append(
         &self,
         record: &SessionRecord<'_>,
         summary: Listed<'_>,
+        saved: Option<u32>,
         bytes: &mut Vec<u8>,
     ) -> Result<bool, SessionError> {
         let mut guard = locked(&self.state);
         let Some(state) = guard.as_mut() else {
-            *guard = Some(State::begin(record, summary)?);
+            *guard = Some(State::begin(record, summary, saved)?);
             return Ok(true);
         };
         state.append(record, summary, bytes, &self.path)?;
@@ -131,15 +132,16 @@ impl JournalFile {
         Ok(Some(file))
     }
 
-    /// Ends the journal by a save, whose file contains all records.
+    /// Ends the journal by a save, whose file contains all records. Returns what `replace` returns.
     pub(super) fn save(
         &self,
-        replace: impl FnOnce() -> Result<PathBuf, SessionError>,
-    ) -> Result<(), SessionError> {
+        replace: impl FnOnce() -> Result<u32, SessionError>,
+    ) -> Result<u32, SessionError> {
         let _lock = locked(&self.lock);
-        replace()?;
+        let digest = replace()?;
         *locked(&self.state) = None;
-        files::remove(&self.path)
+        files::remove(&self.path)?;
+        Ok(digest)
     }
 
     /// Releases the session. A flush that runs on another thread is completed.
@@ -150,10 +152,14 @@ impl JournalFile {
 
 impl State {
     /// Begins a journal with its first record.
-    fn begin(record: &SessionRecord<'_>, summary: Listed<'_>) -> Result<Self, SessionError> {
+    fn begin(
+        record: &SessionRecord<'_>,
+        summary: Listed<'_>,
+        saved: Option<u32>,
+    ) -> Result<Self, SessionError> {
         let mut bytes = Vec::new();
         // The session before this record, whose number is not included yet.
-        journal::begin(&mut bytes, record.session).map_err(encode)?;
+        journal::begin(&mut bytes, record.session, saved).map_err(encode)?;
         let mark = bytes.len();
         let records = mark + MARK + SUMMARY;
         let end = (records + record.line.len() + 1) as u64;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::super::SessionSummary;
-use super::super::super::lines::seal;
+use super::super::super::lines::{Digest, seal};
 use super::super::super::summary::Waits;
 use super::{BEGIN, END, FORM};
 use crate::error::SessionError;
@@ -50,7 +50,7 @@ struct ContentLine<'a> {
     events: Events<'a>,
 }
 
-/// Writes the file of a session.
+/// Writes the file of a session, and returns the digest of its lines.
 ///
 /// # Errors
 /// When the session cannot be written as JSON, or the file cannot be written.
@@ -58,12 +58,14 @@ pub(in super::super) fn write(
     session: &Session,
     path: &Path,
     file: &mut impl Write,
-) -> Result<(), SessionError> {
+) -> Result<u32, SessionError> {
     let mut bytes = BEGIN.to_vec();
     let mut separator: &[u8] = b"";
+    let mut digest = Digest::default();
     write_lines(session, |line| {
         bytes.extend_from_slice(separator);
         bytes.extend_from_slice(line);
+        digest.add(line);
         separator = b",\n";
         if bytes.len() < BUFFER {
             return Ok(());
@@ -74,7 +76,8 @@ pub(in super::super) fn write(
     })?;
     bytes.push(b'\n');
     bytes.extend_from_slice(END);
-    file.write_all(&bytes).map_err(SessionError::io(path, "written"))
+    file.write_all(&bytes).map_err(SessionError::io(path, "written"))?;
+    Ok(digest.finish())
 }
 
 /// Passes each line of a session to `put`, with its checksum and without a line feed.

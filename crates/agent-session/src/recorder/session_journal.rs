@@ -78,6 +78,7 @@ impl SessionJournal {
                 Content::between(record, places, released, after, to);
             let line = Line {
                 n: number,
+                prev: self.lines.last(),
                 at: entry.now,
                 loop_id,
                 after,

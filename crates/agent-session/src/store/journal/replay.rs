@@ -43,7 +43,8 @@ pub(crate) struct Replayed {
     pub(crate) broken: Vec<SessionError>,
 }
 
-/// Appends the first line: the session without its loops, and the digest of the file that the journal continues.
+/// Appends the first line: the session without its loops, the digest of the file that the journal continues, and the checksum
+/// of the first record.
 ///
 /// # Errors
 /// When the session cannot be written as JSON.
@@ -51,8 +52,9 @@ pub(crate) fn begin(
     out: &mut Vec<u8>,
     session: &Session,
     file: Option<u32>,
+    first: &[u8],
 ) -> Result<(), serde_json::Error> {
-    let mut head = json!({ "journal": FORM, "head": session.head_value()? });
+    let mut head = json!({ "journal": FORM, "head": session.head_value()?, "first": lines::Crc::of(first) });
     if let (Some(file), Some(members)) = (file, head.as_object_mut()) {
         members.insert("file".to_owned(), file.into());
     }
@@ -101,7 +103,12 @@ pub(crate) fn replay(
         }
         Err(error) => {
             replayed.broken.push(error);
-            Head { session: Session::new(id.into(), "".into(), Timestamp::default()), form: FORM, file: None }
+            Head {
+                session: Session::new(id.into(), "".into(), Timestamp::default()),
+                form: FORM,
+                file: None,
+                first: None,
+            }
         }
     };
     if let Some(reason) = head.contradicts(base.as_ref()) {
@@ -111,11 +118,13 @@ pub(crate) fn replay(
         }
     }
     let saved_records = base.as_ref().map_or(0, |base| base.recording.session.journal_records);
+    let (form, first) = (head.form, head.first);
     let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
-    let mut taken = Lines::new(recording, head.form, bytes).with_gaps(gaps);
+    let mut taken = Lines::new(recording, form, bytes).with_gaps(gaps);
+    (taken.order, taken.is_of_one_writer) = (Order::Begin(first), true);
     let mut at = 1;
     let (mut required, mut must_reach) = (0, 0);
-    if head.form == FORM {
+    if form == FORM {
         at += 1;
         let whole = next(&mut line)?;
         match Acknowledged::read(&line) {
@@ -169,7 +178,8 @@ pub(crate) fn replay(
     }
     if taken.last < must_reach && replayed.broken.is_empty() {
         let (last, reason) = (taken.last, "this is an older copy of the journal, or it lost records");
-        let text = format!("it ends with record {last}, and the session's file has record {must_reach}: {reason}");
+        let text =
+            format!("it ends with record {last}, and the session's file has record {must_reach}: {reason}");
         replayed.broken.push(corrupt(at, text));
     }
     replayed.recording = Some(taken.finish());
@@ -182,6 +192,8 @@ struct Head {
     form: u32,
     /// The digest of the session's file when the journal began; `None` if there was none.
     file: Option<u32>,
+    /// The checksum of the first record.
+    first: Option<lines::Crc>,
 }
 
 impl Head {
@@ -220,7 +232,8 @@ fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Head, SessionError> {
         return Err(corrupt(format!("it belongs to session {:?}", session.session_id)));
     }
     let file = value.get("file").and_then(Value::as_u64).and_then(|file| u32::try_from(file).ok());
-    Ok(Head { session, form, file })
+    let first = value.get("first").and_then(|first| lines::Crc::deserialize(first).ok());
+    Ok(Head { session, form, file, first })
 }
 
 /// Returns whether a record is the next one; `false` if the session already contains it.
@@ -236,6 +249,17 @@ pub(super) fn is_next(number: u64, recording: &Recording) -> Result<bool, String
     Ok(number == next)
 }
 
+/// What the next record of a journal must be.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// The record with this checksum, if it is known.
+    Begin(Option<lines::Crc>),
+    /// The one that contains this checksum, which is that of the record before it.
+    After(lines::Crc),
+    /// The line before it is damaged.
+    Unknown,
+}
+
 /// A session to which lines are applied.
 pub(crate) struct Lines {
     recording: Recording,
@@ -248,12 +272,17 @@ pub(crate) struct Lines {
     last: u64,
     /// The number of records before the last line that no line had.
     missing_before: Option<u64>,
+    order: Order,
+    /// Whether one writer wrote all lines. The first line of a writer does not contain the checksum of the line before it.
+    is_of_one_writer: bool,
 }
 
 /// A record of a journal.
 #[derive(Deserialize)]
 struct ReadLine<'a> {
     n: u64,
+    #[serde(default)]
+    prev: Option<lines::Crc>,
     at: Timestamp,
     #[serde(default)]
     group: Option<AgentEvent>,
@@ -289,6 +318,8 @@ impl Lines {
             budget: budget_for(bytes),
             last: 0,
             missing_before: None,
+            order: Order::Unknown,
+            is_of_one_writer: false,
         }
     }
 
@@ -314,7 +345,19 @@ impl Lines {
     }
 
     fn take_sealed(&mut self, line: &[u8]) -> Result<Option<u64>, String> {
+        let order = std::mem::replace(&mut self.order, Order::Unknown);
         let read: ReadLine<'_> = lines::parse(line)?;
+        let crc = lines::Crc::of(line);
+        let is_another = match order {
+            Order::Begin(first) => first.is_some() && first != crc,
+            Order::After(last) if self.is_of_one_writer => read.prev != Some(last),
+            Order::After(last) => read.prev.is_some_and(|prev| prev != last),
+            Order::Unknown => false,
+        };
+        if is_another {
+            return Err(format!("it is record {} of another journal, or the record before it is", read.n));
+        }
+        self.order = crc.map_or(Order::Unknown, Order::After);
         self.last = self.last.max(read.n);
         let done = self.recording.session.journal_records;
         match is_next(read.n, &self.recording) {

@@ -159,7 +159,7 @@ impl State {
     ) -> Result<Self, SessionError> {
         let mut bytes = Vec::new();
         // The session before this record, whose number is not included yet.
-        journal::begin(&mut bytes, record.session, saved).map_err(encode)?;
+        journal::begin(&mut bytes, record.session, saved, record.line).map_err(encode)?;
         let mark = bytes.len();
         let records = mark + MARK + SUMMARY;
         let end = (records + record.line.len() + 1) as u64;

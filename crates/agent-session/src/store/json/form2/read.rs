@@ -32,6 +32,8 @@ struct ReadLine<'a> {
     #[serde(rename = "loop", default)]
     loop_id: Option<LoopId>,
     #[serde(default)]
+    digest: Option<u32>,
+    #[serde(default)]
     after: Counts,
     #[serde(borrow, default)]
     messages: Vec<&'a RawValue>,
@@ -91,7 +93,8 @@ pub(in super::super) fn read(
         };
         let missing = reader.missing_before.take().filter(|missing| missing.len() > damaged);
         if let Some(missing) = missing {
-            let text = format!("{} records before record {} are missing", missing.len() - damaged, missing.end);
+            let text =
+                format!("{} records before record {} are missing", missing.len() - damaged, missing.end);
             broken.push(SessionError::corrupt(path, format!("line {at}"), text));
         }
         damaged = if read.is_ok() { 0 } else { damaged + 1 };
@@ -134,6 +137,8 @@ pub(in crate::store) struct LineReader<'a> {
     digest: lines::Digest,
     /// The numbers before the last line that no line had.
     missing_before: Option<std::ops::Range<usize>>,
+    /// Whether a line was missing or damaged.
+    has_gap: bool,
 }
 
 impl<'a> LineReader<'a> {
@@ -150,6 +155,7 @@ impl<'a> LineReader<'a> {
             budget: budget_for(size),
             digest: lines::Digest::default(),
             missing_before: None,
+            has_gap: false,
         }
     }
 
@@ -171,13 +177,22 @@ impl<'a> LineReader<'a> {
     /// # Errors
     /// The reason why the line cannot be applied.
     pub(in crate::store) fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let before = self.digest.clone();
         self.digest.add(line);
         let line: ReadLine<'_> = lines::parse(line)?;
         if line.n != self.next && (self.gaps == Gaps::Refused || line.n < self.next) {
             return Err(format!("it is record {}, and record {} is missing", line.n, self.next));
         }
         self.missing_before = (line.n > self.next).then_some(self.next..line.n);
+        self.has_gap |= self.missing_before.is_some();
         self.next = line.n + 1;
+        if let Some(digest) = line.digest {
+            // What is missing is reported already.
+            let is_same = self.has_gap || before.finish() == digest;
+            return is_same
+                .then_some(())
+                .ok_or_else(|| "lines before it are not those that were written with it".to_owned());
+        }
         if let Some(session) = line.session {
             let session = Session::from_value(session).map_err(|e| e.to_string())?;
             if session.session_id != *self.id {

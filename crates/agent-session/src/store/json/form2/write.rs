@@ -50,6 +50,13 @@ struct ContentLine<'a> {
     events: Events<'a>,
 }
 
+/// The last line, which tells that all lines were written together.
+#[derive(Serialize)]
+struct EndLine {
+    n: usize,
+    digest: u32,
+}
+
 /// Writes the file of a session, and returns the digest of its lines.
 ///
 /// # Errors
@@ -90,8 +97,8 @@ pub(in crate::store) fn write_lines(
 ) -> Result<(), SessionError> {
     let encode = |source| SessionError::Encode { what: "the session", source };
     let parts: Vec<Vec<Counts>> = session.loops.iter().map(parts_of).collect();
-    let lines = 1 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
-    let mut out = Lines { put, bytes: Vec::new(), n: 0 };
+    let lines = 2 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
+    let mut out = Lines { put, bytes: Vec::new(), n: 0, digest: Digest::default() };
     let (head, summary) = (session.head_value().map_err(encode)?, SessionSummary::of(session));
     let waits = Waits::of(session);
     out.line(|n| SessionLine {
@@ -116,7 +123,8 @@ pub(in crate::store) fn write_lines(
             after = to;
         }
     }
-    Ok(())
+    let digest = out.digest.clone().finish();
+    out.line(|n| EndLine { n, digest })
 }
 
 /// Returns where the lines of a loop end: after each turn, and after the last event.
@@ -172,6 +180,7 @@ struct Lines<P> {
     /// The buffer of a line, reused for its capacity.
     bytes: Vec<u8>,
     n: usize,
+    digest: Digest,
 }
 
 impl<P: FnMut(&[u8]) -> Result<(), SessionError>> Lines<P> {
@@ -181,6 +190,7 @@ impl<P: FnMut(&[u8]) -> Result<(), SessionError>> Lines<P> {
         self.bytes.clear();
         seal(&mut self.bytes, |out| serde_json::to_writer(out, &line))
             .map_err(|source| SessionError::Encode { what: "the session", source })?;
+        self.digest.add(&self.bytes);
         (self.put)(&self.bytes)
     }
 }

@@ -191,7 +191,8 @@ async fn work(store: &Arc<dyn BlockingSessionStore>) {
     OpenRuns::deferred(store).await.unwrap();
     let (restored, second) =
         agent("x", vec!["out".into()]).restore_session(Arc::clone(store), "s-2").await.unwrap();
-    restored.resume().unwrap().end().await;
+    let end = restored.resume().unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
     drop(restored);
     second.close().await.unwrap();
 

@@ -148,11 +148,15 @@ impl SqliteStore {
         WriteLock::take(self.lock_of(id)?)
     }
 
-    fn ids(&self, sql: &str) -> Result<Vec<SessionId>, SessionError> {
+    /// Returns the ids of the sessions that match, newest first, and of those whose rows are missing.
+    fn ids(&self, filter: &str) -> Result<Vec<SessionId>, SessionError> {
         self.shared.read("read", |t| {
-            let mut statement = t.prepare_cached(sql)?;
+            let sql = format!("SELECT id FROM sessions NOT INDEXED WHERE {filter} ORDER BY changed DESC");
+            let mut statement = t.prepare_cached(&sql)?;
             let ids = statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
-            Ok(ids.collect::<Result<_, _>>()?)
+            let mut ids: Vec<SessionId> = ids.collect::<Result<_, _>>()?;
+            ids.extend(find::lost_ids(t)?.into_iter().map(SessionId::from));
+            Ok(ids)
         })
     }
 
@@ -212,11 +216,11 @@ impl BlockingSessionStore for SqliteStore {
     }
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids("SELECT id FROM sessions ORDER BY changed DESC")
+        self.ids("1")
     }
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids(&format!("SELECT id FROM sessions WHERE {} ORDER BY changed DESC", find::CAN_BE_OPEN))
+        self.ids(find::CAN_BE_OPEN)
     }
 
     fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {

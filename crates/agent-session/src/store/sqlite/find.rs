@@ -41,7 +41,7 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
         let conditions = conditions(store, t, query, &asked)?;
         let filter = if conditions.text.is_empty() { "1" } else { &conditions.text };
         let total: i64 = t
-            .prepare_cached(&format!("SELECT count(*) FROM sessions s WHERE {filter}"))?
+            .prepare_cached(&format!("SELECT count(*) FROM sessions AS s NOT INDEXED WHERE {filter}"))?
             .query_row(params_from_iter(&conditions.bound), |row| row.get(0))?;
         found.total = usize::try_from(total).unwrap_or_default();
         let column = match query.sort {
@@ -56,7 +56,7 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
             Order::Descending => "DESC",
         };
         let sql = format!(
-            "SELECT session, id, sealed FROM sessions s WHERE {filter} ORDER BY {column} {direction}, id ASC
+            "SELECT session, id, sealed FROM sessions AS s NOT INDEXED WHERE {filter} ORDER BY {column} {direction}, id ASC
              LIMIT ? OFFSET ?"
         );
         let mut bound = conditions.bound;
@@ -74,8 +74,18 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
                 Err(failure) => return Err(failure),
             }
         }
+        for id in lost_ids(t)? {
+            let lost = Failure::damaged(&id, "its row", "the row is missing".to_owned());
+            found.unreadable.push((SessionId::from(id), lost.named(store.path(), "read")));
+        }
         Ok(found)
     })
+}
+
+/// Returns the ids of sessions whose rows are missing. The table is read as a whole, because a damaged index hides rows.
+pub(super) fn lost_ids(t: &Transaction<'_>) -> Result<Vec<String>, Failure> {
+    let mut statement = t.prepare_cached("SELECT id FROM ids EXCEPT SELECT id FROM sessions NOT INDEXED")?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Returns a session of the result.
@@ -129,14 +139,16 @@ pub(super) fn deferring_ids(store: &SqliteStore) -> Result<Vec<SessionId>, Sessi
 /// Returns the summaries of sessions, newest first; `None` for one that is damaged or that version 1 stored.
 fn summaries(store: &SqliteStore, filter: &str) -> Result<Vec<(SessionId, Option<Sealed>)>, SessionError> {
     store.shared.read("read", |t| {
-        let sql = format!("SELECT id, sealed FROM sessions WHERE {filter} ORDER BY changed DESC");
+        let sql = format!("SELECT id, sealed FROM sessions NOT INDEXED WHERE {filter} ORDER BY changed DESC");
         let mut statement = t.prepare_cached(&sql)?;
         let rows = statement.query_map([], |row| {
             let (id, sealed): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
             let sealed = sealed.and_then(|line| Sealed::read(&line, &id).ok());
             Ok((SessionId::from(id), sealed))
         })?;
-        Ok(rows.collect::<Result<_, _>>()?)
+        let mut found: Vec<_> = rows.collect::<Result<_, _>>()?;
+        found.extend(lost_ids(t)?.into_iter().map(|id| (SessionId::from(id), None)));
+        Ok(found)
     })
 }
 
@@ -204,7 +216,7 @@ fn conditions(
 }
 
 fn open_sessions(t: &Transaction<'_>) -> Result<Vec<String>, Failure> {
-    let mut statement = t.prepare_cached("SELECT id FROM sessions WHERE status = 'Running'")?;
+    let mut statement = t.prepare_cached("SELECT id FROM sessions NOT INDEXED WHERE status = 'Running'")?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 

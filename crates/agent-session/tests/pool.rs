@@ -43,7 +43,7 @@ struct Noting {
 }
 
 impl Noting {
-    fn new(store: Arc<dyn BlockingSessionStore>) -> (Arc<dyn BlockingSessionStore>, Arc<Calls>) {
+    fn around(store: Arc<dyn BlockingSessionStore>) -> (Arc<dyn BlockingSessionStore>, Arc<Calls>) {
         let calls = Arc::new(Calls {
             runtime: std::thread::current().id(),
             on_runtime: Mutex::default(),
@@ -210,7 +210,7 @@ async fn work(store: &Arc<dyn BlockingSessionStore>) {
 
 #[track_caller]
 fn check(store: Arc<dyn BlockingSessionStore>) {
-    let (store, calls) = Noting::new(store);
+    let (store, calls) = Noting::around(store);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(work(&store));
     let on_runtime = calls.on_runtime.lock().unwrap().clone();

@@ -56,6 +56,7 @@ pub mod recorder;
 pub mod schema;
 pub mod store;
 pub mod travel;
+mod unfinished;
 pub mod waiting;
 
 #[doc(inline)]

@@ -84,7 +84,7 @@ impl LoadedSession {
     /// events. The session can be used without it: [`Session::history`] closes the loop.
     pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
         match self.session.head_position() {
-            Some(head) => self.open_run_at(head),
+            Some(head) => self.session.open_run_at(head),
             None => Ok(None),
         }
     }
@@ -96,31 +96,15 @@ impl LoadedSession {
     /// As [`open_run`](Self::open_run).
     pub fn open_run_of(&self, loop_id: impl AsRef<str>) -> Result<Option<Run>, SessionError> {
         match self.session.position(loop_id.as_ref()) {
-            Some(at) => self.open_run_at(at),
+            Some(at) => self.session.open_run_at(at),
             None => Ok(None),
-        }
-    }
-
-    fn open_run_at(&self, at: usize) -> Result<Option<Run>, SessionError> {
-        let Some(record) = self.session.loops.get(at) else { return Ok(None) };
-        let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
-        match &record.open_run {
-            None => Ok(None),
-            Some(OpenRun::Foreign(_)) => {
-                Err(failed("its state was written by another version of looptree".into()))
-            }
-            Some(OpenRun::Known { setup, light }) => {
-                let fold = self.session.fold_at(at)?;
-                let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
-                run.map(Some).map_err(|e| failed(Box::new(e)))
-            }
         }
     }
 
     /// Returns what the session has recorded about a loop.
     pub(crate) fn recorded_loop(&self, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
         let Some(at) = self.session.position(loop_id.as_str()) else { return Ok(RecordedLoop::Absent) };
-        if let Some(run) = self.open_run_at(at)? {
+        if let Some(run) = self.session.open_run_at(at)? {
             return Ok(RecordedLoop::Open(Box::new(run)));
         }
         let Some((record, ended)) =
@@ -160,6 +144,25 @@ impl LoadedSession {
     #[must_use]
     pub fn last_loop_id(&self) -> Option<&LoopId> {
         self.session.head().map(|r| &r.loop_id)
+    }
+}
+
+impl Session {
+    /// Returns the open run of the loop at this position.
+    pub(crate) fn open_run_at(&self, at: usize) -> Result<Option<Run>, SessionError> {
+        let Some(record) = self.loops.get(at) else { return Ok(None) };
+        let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
+        match &record.open_run {
+            None => Ok(None),
+            Some(OpenRun::Foreign(_)) => {
+                Err(failed("its state was written by another version of looptree".into()))
+            }
+            Some(OpenRun::Known { setup, light }) => {
+                let fold = self.fold_at(at)?;
+                let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
+                run.map(Some).map_err(|e| failed(Box::new(e)))
+            }
+        }
     }
 }
 

@@ -50,9 +50,9 @@ use agent_core::{BasicAgent, SessionId};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::model::recording::Partial;
-use crate::store::{SessionStore, drop_on_pool, on_pool};
+use crate::store::{SessionStore, on_pool};
 pub(crate) use offline::{apply_offline, complete_offline};
-use open::{AfterSave, open_journal};
+use open::{AfterSave, close, open_journal};
 use release::{Release, StoredSession};
 use sessions::Sessions;
 use write::RecordingJournal;
@@ -62,8 +62,10 @@ use write::RecordingJournal;
 /// A session is open, with a journal and a lock, from the first record of a run until its agent is dropped, the agent
 /// begins another session, or [`close`](Self::close). The session of a sub-agent is open until the call that started it has
 /// ended. Then the session is saved and closed in the background, on the blocking pool of the runtime; a caller that opens it
-/// in this process waits for that. The directory of a [`JsonStore`](crate::JsonStore) needs two file descriptors for each open
-/// session: one for its journal, one for its lock.
+/// in this process waits for that. An open session of a [`JsonStore`](crate::JsonStore) has one file descriptor.
+///
+/// Files are opened, created, flushed, read and closed on the blocking pool of the runtime. The only work with files on the
+/// runtime's own threads is the write of a record to a journal that is open, which the system copies to its cache.
 ///
 /// An agent that is dropped when the runtime shuts down is saved in place, as far as its store can do that without
 /// waiting. Call [`close`](Self::close) before, to wait for the save and to receive its errors.
@@ -155,9 +157,7 @@ impl SessionRecorder {
         if self.inner.writes(&id) {
             return Ok(());
         }
-        let (journal, recording) = open_journal(&**store, &id).await?;
-        drop(journal);
-        drop_on_pool(recording);
+        close(open_journal(&**store, &id).await?).await;
         Ok(())
     }
 

@@ -68,6 +68,7 @@ pub use summary::SessionSummary;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// A store of sessions. Implement it to store sessions in another place: a database, an object store or a service.
 ///
@@ -118,6 +119,29 @@ pub trait SessionStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// When the store cannot be read.
     async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.list_session_ids().await
+    }
+
+    /// Returns the open runs of the store, newest first. By default it loads the
+    /// [sessions that can have one](Self::list_open_session_ids). A store that keeps the summary of a session beside it can
+    /// answer from the summary.
+    ///
+    /// # Errors
+    /// When the store cannot be listed. Sessions that cannot be read are reported beside the runs.
+    async fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        let mut found = UnfinishedSessions::default();
+        for id in self.list_open_session_ids().await? {
+            found.add(id.clone(), self.load_session(id.as_str()).await);
+        }
+        Ok(found)
+    }
+
+    /// Returns the ids of the sessions that can have a deferred call without a result, in the order of
+    /// [`list_session_ids`](Self::list_session_ids). The list may contain others; by default it contains all sessions.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         self.list_session_ids().await
     }
 
@@ -195,6 +219,14 @@ impl<S: SessionStore + ?Sized> SessionStore for Arc<S> {
 
     async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         (**self).list_open_session_ids().await
+    }
+
+    async fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        (**self).list_unfinished().await
+    }
+
+    async fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        (**self).list_deferring_session_ids().await
     }
 
     async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -44,63 +44,19 @@
 //! ```
 
 use agent_core::event::ApprovalView;
-use agent_core::run::{Input, Run};
+use agent_core::run::Input;
 use agent_core::{
-    AgentError, AgentId, Answer, DeferredCall, HistoryError, LoopId, Message, Question, QuestionId,
-    SessionId, Timestamp, ToolCallId, ToolResult,
+    AgentError, AgentId, Answer, DeferredCall, HistoryError, QuestionId, SessionId, Timestamp, ToolCallId,
+    ToolResult,
 };
 
 use async_trait::async_trait;
 
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
-use crate::model::{LoopRecord, LoopStatus};
 use crate::recorder::{apply_offline, complete_offline};
 use crate::store::SessionStore;
-
-/// The maximum length of [`Unfinished::prompt`] in bytes.
-pub const MAX_PROMPT_SHOWN: usize = 200;
-
-/// An open run, as an entry of a list.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Unfinished {
-    /// The id of the session.
-    pub session_id: SessionId,
-    /// The id of the agent.
-    pub agent_id: AgentId,
-    /// The id of the loop.
-    pub loop_id: LoopId,
-    /// `Suspended` if the run waits for an answer, `Running` if a process is writing it, and `Interrupted` if it was cut
-    /// off or was answered and not resumed.
-    pub status: LoopStatus,
-    /// The time of the last record, since which the run has been waiting.
-    pub since: Timestamp,
-    /// The beginning of the last user message, at most [`MAX_PROMPT_SHOWN`] bytes.
-    pub prompt: String,
-    /// The model of the run.
-    pub model: String,
-    /// The questions that the user must answer; empty if `resume()` is sufficient.
-    pub questions: Vec<Question>,
-}
-
-/// The open runs of a store, newest first: those of the sessions whose [head](crate::Session::head) is not over.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct UnfinishedSessions {
-    /// The open runs, newest first.
-    pub runs: Vec<Unfinished>,
-    /// Sessions that could not be read, or whose open run could not be read, with the error.
-    pub unreadable: Vec<(SessionId, SessionError)>,
-}
-
-impl UnfinishedSessions {
-    /// Returns the runs that wait for an answer.
-    #[must_use]
-    pub fn waiting(&self) -> Vec<&Unfinished> {
-        self.runs.iter().filter(|run| !run.questions.is_empty()).collect()
-    }
-}
+pub use crate::unfinished::{MAX_PROMPT_SHOWN, Unfinished, UnfinishedSessions};
 
 /// A deferred call of a stored session that has no result yet.
 #[derive(Debug, Clone, PartialEq)]
@@ -124,26 +80,12 @@ pub struct WaitingCalls {
     pub unreadable: Vec<(SessionId, SessionError)>,
 }
 
-impl LoadedSession {
-    /// Returns the open run of the [head](crate::Session::head) as an entry of a list; `None` when it is over, or when it is
-    /// the child of a tool call, which waits with its caller.
-    ///
-    /// # Errors
-    /// As [`open_run`](Self::open_run).
-    pub fn unfinished(&self) -> Result<Option<Unfinished>, SessionError> {
-        let (Some(run), Some(record)) = (self.open_run()?, self.head()) else { return Ok(None) };
-        // The child of a tool call waits with its caller, which shows its questions and takes the answers.
-        let is_own = run.setup().depth == 0;
-        Ok(is_own.then(|| shown(self, record, &run)))
-    }
-}
-
 /// Queries and answers for the open runs and the deferred calls of a store. Implemented for every [`SessionStore`].
 #[async_trait]
 pub trait OpenRuns {
-    /// Returns every open run of the store: it waits for an answer, was cut off, or is running. Only the
-    /// [sessions that can have one](SessionStore::list_open_session_ids) are loaded. Sessions that cannot be read are
-    /// reported beside the runs.
+    /// Returns every open run of the store: it waits for an answer, was cut off, or is running. The stores of this crate read
+    /// the [summary of each session](SessionStore::list_unfinished); another store loads the sessions that can have one.
+    /// Sessions that cannot be read are reported beside the runs.
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -178,7 +120,8 @@ pub trait OpenRuns {
         now: Timestamp,
     ) -> Result<Unfinished, SessionError>;
 
-    /// Returns the deferred calls of all sessions that have no result yet. Loads every session of the store.
+    /// Returns the deferred calls of all sessions that have no result yet. Loads the
+    /// [sessions that can have one](SessionStore::list_deferring_session_ids).
     ///
     /// # Errors
     /// When the store cannot be listed.
@@ -204,10 +147,7 @@ pub trait OpenRuns {
 #[async_trait]
 impl<S: SessionStore + ?Sized> OpenRuns for S {
     async fn unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
-        let ids = self.list_open_session_ids().await?;
-        let (runs, unreadable) =
-            collect(self, ids, |session| Ok(session.unfinished()?.into_iter().collect())).await;
-        Ok(UnfinishedSessions { runs, unreadable })
+        self.list_unfinished().await
     }
 
     async fn answer(
@@ -233,17 +173,16 @@ impl<S: SessionStore + ?Sized> OpenRuns for S {
     }
 
     async fn deferred(&self) -> Result<WaitingCalls, SessionError> {
-        let ids = self.list_session_ids().await?;
-        let (calls, unreadable) = collect(self, ids, |session| {
-            let waiting = |call| WaitingCall {
-                session_id: session.session_id.clone(),
-                agent_id: session.agent_id.clone(),
-                call,
-            };
-            Ok(session.deferred()?.into_iter().map(waiting).collect())
-        })
-        .await;
-        Ok(WaitingCalls { calls, unreadable })
+        let mut waiting = WaitingCalls { calls: Vec::new(), unreadable: Vec::new() };
+        for id in self.list_deferring_session_ids().await? {
+            match self.load_session(id.as_str()).await.and_then(|session| waiting_calls(&session)) {
+                Ok(calls) => waiting.calls.extend(calls),
+                // It was deleted meanwhile.
+                Err(SessionError::NotFound { .. }) => {}
+                Err(error) => waiting.unreadable.push((id, error)),
+            }
+        }
+        Ok(waiting)
     }
 
     async fn complete(
@@ -272,46 +211,16 @@ async fn answer_offline<S: SessionStore + ?Sized>(
     let mut session = LoadedSession::new(session);
     session.mark_interrupted();
     match session.head() {
-        Some(record) => Ok(shown(&session, record, &run)),
+        Some(record) => Ok(Unfinished::of(&session, record, &run)),
         None => Err(SessionError::NotWaiting { session_id: session.session_id.clone() }),
     }
 }
 
-/// Loads these sessions and returns what `read` finds in them, and those that could not be read. A session that was
-/// deleted meanwhile is skipped.
-async fn collect<S: SessionStore + ?Sized, T>(
-    store: &S,
-    ids: Vec<SessionId>,
-    read: impl Fn(&LoadedSession) -> Result<Vec<T>, SessionError>,
-) -> (Vec<T>, Vec<(SessionId, SessionError)>) {
-    let (mut found, mut unreadable) = (Vec::new(), Vec::new());
-    for id in ids {
-        match store.load_session(id.as_str()).await.and_then(|session| read(&session)) {
-            Ok(items) => found.extend(items),
-            Err(SessionError::NotFound { .. }) => {}
-            Err(error) => unreadable.push((id, error)),
-        }
-    }
-    (found, unreadable)
-}
-
-fn shown(session: &LoadedSession, record: &LoopRecord, run: &Run) -> Unfinished {
-    let messages = record
-        .messages
-        .iter()
-        .rev()
-        .chain(record.base.iter().flat_map(|b| b.added.iter().rev().map(agent_core::Entry::shared)));
-    let prompt = messages.filter_map(|m| m.as_llm()).find(|m| matches!(m, Message::User(_)));
-    let prompt = prompt.map(Message::text).unwrap_or_default();
-    let end = prompt.floor_char_boundary(MAX_PROMPT_SHOWN);
-    Unfinished {
+fn waiting_calls(session: &LoadedSession) -> Result<Vec<WaitingCall>, SessionError> {
+    let waiting = |call| WaitingCall {
         session_id: session.session_id.clone(),
         agent_id: session.agent_id.clone(),
-        loop_id: record.loop_id.clone(),
-        status: record.status,
-        since: session.last_active_at,
-        prompt: prompt.get(..end).unwrap_or_default().to_owned(),
-        model: record.config.model.clone(),
-        questions: run.questions(),
-    }
+        call,
+    };
+    Ok(session.deferred()?.into_iter().map(waiting).collect())
 }

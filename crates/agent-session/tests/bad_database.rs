@@ -87,7 +87,7 @@ fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
     );
     check("DELETE FROM lines WHERE n = 2", "it is record 3, and record 2 is missing", Some((3, 1)));
     check("DELETE FROM lines WHERE n = (SELECT max(n) FROM lines)", "it ends after", Some((3, 1)));
-    check("DELETE FROM lines", "it ends before its first record", Some((1, 8)));
+    check("DELETE FROM lines", "it ends before its first record", Some((1, 9)));
     check(
         "UPDATE records SET line = '{' WHERE number = (SELECT max(number) FROM records)",
         "record ",
@@ -110,6 +110,67 @@ fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
     check("UPDATE sessions SET id = 's-2'", "the row holds session \"s-2\"", None);
     check("DELETE FROM sessions", "row 1 is missing", Some((3, 1)));
     check("UPDATE lines SET line = zeroblob(2000000) WHERE n = 1", "larger than 1048576 bytes", None);
+}
+
+/// A damaged index hides no session from a list. A session without its row is in the list, and its load is an error.
+#[test]
+fn a_damaged_index_or_a_missing_row_hides_no_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = database(dir.path());
+    let store = SqliteStore::open(&path).unwrap();
+    let ids: Vec<String> = (0..30).map(|n| format!("s-{n:02}")).collect();
+    for id in &ids {
+        let session = agent_session::Session::new(id.as_str().into(), "a".into(), agent_core::Timestamp(1));
+        store.save_session(&session).unwrap();
+    }
+    drop(store);
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let mut statement = connection
+        .prepare("SELECT name, rootpage FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'sessions'")
+        .unwrap();
+    let roots: Vec<(String, usize)> = statement
+        .query_map([], |row| Ok((row.get(0)?, usize::try_from(row.get::<_, i64>(1)?).unwrap())))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    let size: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    drop(statement);
+    drop(connection);
+    assert!(roots.len() > 5, "{roots:?}");
+    let whole = std::fs::read(&path).unwrap();
+    let listed = |store: &SqliteStore| -> Vec<String> {
+        let mut ids: Vec<String> =
+            store.list_session_ids().unwrap().iter().map(ToString::to_string).collect();
+        ids.sort();
+        ids
+    };
+    for (name, root) in &roots {
+        let mut damaged = whole.clone();
+        // The number of the entries of the page.
+        let header = (root - 1) * usize::try_from(size).unwrap();
+        damaged[header + 3..header + 5].fill(0);
+        std::fs::write(&path, &damaged).unwrap();
+        let store = SqliteStore::open(&path).unwrap();
+        assert_eq!(listed(&store), ids, "{name}");
+        let query = agent_session::SessionQuery::new().with_agent("a");
+        let found = store.find_sessions(&query).unwrap();
+        assert_eq!((found.total, found.unreadable.len()), (ids.len(), 0), "{name}");
+        for id in &ids {
+            store.load_session(id).unwrap();
+        }
+    }
+    std::fs::write(&path, &whole).unwrap();
+    let store = SqliteStore::open(&path).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA foreign_keys = OFF; DELETE FROM sessions WHERE id = 's-07'").unwrap();
+    assert_eq!(listed(&store), ids);
+    assert!(matches!(store.load_session("s-07"), Err(SessionError::Corrupt { .. })));
+    let found = store.find_sessions(&agent_session::SessionQuery::new()).unwrap();
+    assert_eq!(found.total, ids.len() - 1);
+    assert_eq!(found.unreadable.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["s-07"]);
+    let found = store.list_unfinished().unwrap();
+    assert_eq!(found.unreadable.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["s-07"]);
 }
 
 /// One way to a session is enough; without both, there is no such session.

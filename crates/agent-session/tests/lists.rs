@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use agent_core::ToolExecutionStrategy;
 use agent_core::compat::SeedSetters as _;
-use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
-use agent_core::{BasicAgent, ModelConfig};
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
+use agent_core::{BasicAgent, ModelConfig, RunEnd};
 use agent_session::{
     BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, OpenRuns, Order, Session, SessionError,
     SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
 };
 use proptest::prelude::*;
-use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
+use scene::{Act, KINDS, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
 
 fn find(store: &dyn BlockingSessionStore, query: &SessionQuery) -> FoundSessions {
     store.find_sessions(query).unwrap()
@@ -44,6 +44,17 @@ fn agrees(store: &dyn BlockingSessionStore) {
         let can_be_open = session.head().is_some_and(LoopRecord::is_open);
         assert!(!can_be_open || open.contains(&session.session_id), "{open:?}");
     }
+    let mut listed = store.list_unfinished().unwrap();
+    assert!(listed.unreadable.is_empty(), "{:?}", listed.unreadable);
+    listed.runs.sort_by(|a, b| a.session_id.cmp(&b.session_id));
+    let deferring = store.list_deferring_session_ids().unwrap();
+    let mut expected = Vec::new();
+    for id in &ids {
+        let session = store.load_session(id.as_str()).unwrap();
+        assert!(session.deferred().unwrap().is_empty() || deferring.contains(id), "{deferring:?}");
+        expected.extend(session.unfinished().unwrap());
+    }
+    assert_eq!(listed.runs, expected);
 }
 
 /// Copies a directory as a killed process would leave it.
@@ -56,9 +67,9 @@ fn copy(from: &Path, to: &Path) {
 
 /// Performs the acts. After each record and after each act, lists are compared with loads, both of the directory that is being
 /// written and of a copy whose writer is gone.
-async fn law(plays: Vec<Play>, acts: Vec<Act>, strategy: ToolExecutionStrategy) {
+async fn law(kind: Kind, plays: Vec<Play>, acts: Vec<Act>, strategy: ToolExecutionStrategy) {
     let dir = tempfile::tempdir().unwrap();
-    let store = Kind::Json.open(dir.path());
+    let store = kind.open(dir.path());
     let mut agent = agent(&plays, strategy);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     let looking = Looking::at(&mut agent, &store, {
@@ -67,9 +78,11 @@ async fn law(plays: Vec<Play>, acts: Vec<Act>, strategy: ToolExecutionStrategy) 
     });
     for (n, act) in acts.iter().enumerate() {
         perform(&agent, std::slice::from_ref(act)).await;
-        let copied = tempfile::tempdir().unwrap();
-        copy(&dir.path().join("sessions"), copied.path());
-        agrees(&JsonStore::open(copied.path()).unwrap());
+        if kind == Kind::Json {
+            let copied = tempfile::tempdir().unwrap();
+            copy(&dir.path().join("sessions"), copied.path());
+            agrees(&JsonStore::open(copied.path()).unwrap());
+        }
         if n % 3 == 2 {
             recorder.save().await.unwrap();
             agrees(&*store);
@@ -90,7 +103,9 @@ proptest! {
     ) {
         let strategy =
             if is_parallel { ToolExecutionStrategy::Parallel } else { ToolExecutionStrategy::Sequential };
-        block_on(law(plays, acts, strategy));
+        for kind in KINDS {
+            block_on(law(*kind, plays.clone(), acts.clone(), strategy));
+        }
     }
 }
 
@@ -180,6 +195,51 @@ async fn a_session_whose_journal_and_summary_differ_is_loaded() {
     assert_eq!(open.list().unreadable.len(), 1);
     std::fs::write(open.journal(), &intact).unwrap();
     assert_eq!(open.summary(), before);
+}
+
+/// The open run of a session is in its summary, in both stores, also after a save.
+#[tokio::test]
+async fn open_runs_are_listed_without_reading_the_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let mut agent = BasicAgent::new(ModelConfig::default())
+        .with_session_id("s-1")
+        .with_provider(ScriptedProvider::new([ScriptedReply::call("c1", "deploy", serde_json::json!({}))]))
+        .with_tool(ScriptedTool::saying("deploy", "deployed").asking("Deploy?"));
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let end = agent.prompt("Deploy it.").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Suspended(_)), "{end:?}");
+    let expected = store.load_session("s-1").unwrap().unfinished().unwrap().unwrap();
+    assert_eq!((expected.prompt.as_str(), expected.questions.len()), ("Deploy it.", 1));
+    for name in ["s-1.journal.jsonl", "s-1.json"] {
+        let path = dir.path().join(name);
+        damage_last_record(&path);
+        assert!(matches!(store.load_session("s-1"), Err(SessionError::Corrupt { .. })), "{name}");
+        let found = OpenRuns::unfinished(&store).await.unwrap();
+        assert!(found.unreadable.is_empty(), "{name}: {:?}", found.unreadable);
+        assert_eq!(found.runs, std::slice::from_ref(&expected), "{name}");
+        assert!(OpenRuns::deferred(&store).await.unwrap().unreadable.is_empty(), "{name}: it was not loaded");
+        damage_last_record(&path);
+        recorder.save().await.unwrap();
+    }
+}
+
+/// A question that is too long for the line of the journal is read from the records.
+#[tokio::test]
+async fn an_open_run_that_does_not_fit_into_the_summary_is_not_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let mut agent = BasicAgent::new(ModelConfig::default())
+        .with_session_id("s-1")
+        .with_provider(ScriptedProvider::new([ScriptedReply::call("c1", "deploy", serde_json::json!({}))]))
+        .with_tool(ScriptedTool::saying("deploy", "deployed").asking("Deploy? ".repeat(1_000)));
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let end = agent.prompt("Deploy it.").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Suspended(_)), "{end:?}");
+    agrees(&store);
+    assert_eq!(store.list_unfinished().unwrap().runs[0].questions[0].text.len(), 8_000);
+    recorder.close().await.unwrap();
+    agrees(&store);
 }
 
 /// A summary that does not fit into its line is not written, and the session is loaded.

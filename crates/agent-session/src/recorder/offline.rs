@@ -11,7 +11,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::open::open_journal;
+use super::open::{close, open_journal};
 use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
@@ -33,6 +33,19 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
         return Err(SessionError::NotWaiting { session_id });
     }
     let (mut journal, recording) = open_journal(store, &session_id).await?;
+    let answered = answer_open(&mut journal, recording, session_id, now, input, seen).await;
+    close(journal).await;
+    answered
+}
+
+async fn answer_open(
+    journal: &mut SessionJournal,
+    recording: Option<Recording>,
+    session_id: SessionId,
+    now: Timestamp,
+    input: &Input,
+    seen: Option<&ApprovalView>,
+) -> Result<(Session, Run), SessionError> {
     let Some(mut recording) = recording else { return Err(SessionError::NotWaiting { session_id }) };
     let loaded = LoadedSession::new(recording.session.clone());
     let Some(mut run) = loaded.open_run()? else { return Err(SessionError::NotWaiting { session_id }) };
@@ -45,7 +58,7 @@ pub(crate) async fn apply_offline<S: SessionStore + ?Sized>(
             return Err(SessionError::QuestionChanged { session_id });
         }
     }
-    apply_and_save(&mut journal, &mut recording, &mut run, now, input.clone(), Vec::new()).await?;
+    apply_and_save(journal, &mut recording, &mut run, now, input.clone(), Vec::new()).await?;
     Ok((recording.session, run))
 }
 
@@ -63,24 +76,39 @@ pub(crate) async fn complete_offline<S: SessionStore + ?Sized>(
     let session_id = SessionId::from(id);
     let (mut journal, recording) = open_journal(store, &session_id).await?;
     let missing = || SessionError::NotFound { id: id.to_owned(), store: store.describe() };
-    let mut recording = recording.ok_or_else(missing)?;
+    let completed = match recording {
+        Some(recording) => complete_open(&mut journal, recording, &session_id, now, call, result).await,
+        None => Err(missing()),
+    };
+    close(journal).await;
+    completed
+}
+
+async fn complete_open(
+    journal: &mut SessionJournal,
+    mut recording: Recording,
+    session_id: &SessionId,
+    now: Timestamp,
+    call: &ToolCallId,
+    result: ToolResult,
+) -> Result<DeferredCall, SessionError> {
     let loaded = LoadedSession::new(recording.session.clone());
     let call = waiting_call(&loaded, call)?;
     let message = call.clone().completed(result.content.into_inner(), result.is_error, result.details);
     let entry = Entry::from(AgentMessage::from(Message::from(message)));
     if let Some(mut run) = loaded.open_run()? {
         let input = Input::Queue { queued: Queued::new(QueueKind::Steering, entry) };
-        apply_and_save(&mut journal, &mut recording, &mut run, now, input, Vec::new()).await?;
+        apply_and_save(journal, &mut recording, &mut run, now, input, Vec::new()).await?;
         return Ok(call);
     }
     let mut events = Vec::new();
-    let setup = setup_of_next(&loaded, &session_id);
+    let setup = setup_of_next(&loaded, session_id);
     let history = loaded.history()?;
     let mut run = Run::start_queued(setup, history, vec![entry], Vec::new(), now, &mut events)
         .map_err(agent_core::AgentError::from)?;
     let reason = "the result of a deferred call was stored without a model call".to_owned();
     let input = Input::Abort { partial: None, interrupted: Some(reason) };
-    apply_and_save(&mut journal, &mut recording, &mut run, now, input, events).await?;
+    apply_and_save(journal, &mut recording, &mut run, now, input, events).await?;
     Ok(call)
 }
 

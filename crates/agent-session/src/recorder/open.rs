@@ -56,6 +56,17 @@ pub(super) async fn open_journal<S: SessionStore + ?Sized>(
     SessionJournal::open(store, id).await
 }
 
+/// Drops the journal of a session on the blocking pool, because its files are closed and removed, and waits for that.
+pub(super) async fn close<T: Send + 'static>(journal: T) {
+    let closed = on_pool(move || {
+        drop(journal);
+        Ok(())
+    });
+    if let Err(error) = closed.await {
+        tracing::warn!(%error, "a session was not closed properly");
+    }
+}
+
 impl Inner {
     pub(super) fn writes(&self, id: &SessionId) -> bool {
         self.sessions.find(id.as_str()).and_then(|slot| slot.with(|t| t.is_written())).unwrap_or_default()
@@ -152,13 +163,12 @@ impl Inner {
         Ok(true)
     }
 
-    /// Removes a session whose memory is ahead of the store, so that the next record starts from the stored state.
-    pub(super) fn discard(&self, slot: &Arc<Slot>) {
-        if let Some(mut tracked) = slot.take(|_| true) {
+    /// Removes a session whose memory is ahead of the store, so that the next record starts from the stored state. Its lock has
+    /// ended when this returns, so that the session can be opened again.
+    pub(super) async fn discard(&self, slot: &Arc<Slot>) {
+        if let Some(tracked) = slot.take(|_| true) {
             self.sessions.remove(slot);
-            // Its lock ends at once, so that the session can be opened again.
-            tracked.journal = None;
-            drop_on_pool(tracked);
+            close(tracked).await;
         }
     }
 }

@@ -78,6 +78,7 @@ impl SessionJournal {
                 Content::between(record, places, released, after, to);
             let line = Line {
                 n: number,
+                prev: self.lines.last(),
                 at: entry.now,
                 loop_id,
                 after,
@@ -98,6 +99,7 @@ impl SessionJournal {
                 position: Some(at),
                 own_before: after.0,
                 other_before: after.1,
+                run: Some(entry.run),
             })?;
         }
         recording.session.journal_records = number;
@@ -161,6 +163,7 @@ impl SessionJournal {
             position: None,
             own_before: 0,
             other_before: 0,
+            run: None,
         })?;
         recording.session.journal_records = number;
         Ok(job)

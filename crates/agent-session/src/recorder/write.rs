@@ -158,7 +158,7 @@ impl RecordingJournal {
         for event in entry.events {
             match event {
                 AgentEvent::ToolExecutionEnd(end) => self.end_child(end).await,
-                AgentEvent::CompactionEnded(_) => self.inner.release_messages(id, entry.run),
+                AgentEvent::CompactionEnded(_) => self.inner.release_messages(id, entry.run).await?,
                 _ => {}
             }
         }
@@ -206,14 +206,21 @@ impl RecordingJournal {
             }
             self.owned.add(&slot, writing);
             slot.unshare().await?;
-            let pending = self.inner.append(&slot, &write)?;
-            written();
-            break (Arc::clone(&slot), pending);
+            match self.inner.append(&slot, &write) {
+                Ok(pending) => {
+                    written();
+                    break (Arc::clone(&slot), pending);
+                }
+                Err(error) => {
+                    self.inner.discard(&slot).await;
+                    return Err(error);
+                }
+            }
         };
         if let Some(pending) = pending
             && let Err(error) = pending.await
         {
-            self.inner.discard(&slot);
+            self.inner.discard(&slot).await;
             return Err(error);
         }
         Ok(())
@@ -222,13 +229,16 @@ impl RecordingJournal {
 
 impl Inner {
     /// Drops what a run does not need after a compaction, if the store can read it back.
-    fn release_messages(&self, id: &SessionId, run: &Run) {
-        let Some(slot) = self.sessions.find(id.as_str()) else { return };
+    async fn release_messages(&self, id: &SessionId, run: &Run) -> Result<(), SessionError> {
+        let Some(slot) = self.sessions.find(id.as_str()) else { return Ok(()) };
+        let _entered = self.enter(&slot).await;
+        slot.unshare().await?;
         slot.with(|tracked| {
             if tracked.is_written() && tracked.reader.is_some() {
                 Arc::make_mut(&mut tracked.recording).release(run);
             }
         });
+        Ok(())
     }
 
     /// Returns whether the store has all messages of a run.
@@ -256,11 +266,7 @@ impl Inner {
             pending
         };
         let closed = || SessionError::store(format!("session {}", slot.id), "written", "it was closed");
-        let pending = slot.with(append).flatten().ok_or_else(closed)?;
-        if pending.is_err() {
-            self.discard(slot);
-        }
-        pending
+        slot.with(append).flatten().ok_or_else(closed)?
     }
 
     /// Returns the durability of an entry that asks for `wanted`.

@@ -13,6 +13,7 @@ use super::{AgentSessions, FoundSessions, JsonStore, Salvaged, SessionQuery, Ses
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// The rest of a blocking write: the record is durable when it has returned.
 pub type WriteJob = Box<dyn FnOnce() -> Result<(), SessionError> + Send>;
@@ -61,6 +62,26 @@ pub trait BlockingSessionStore: fmt::Debug + Send + Sync {
     /// # Errors
     /// As there.
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        self.list_session_ids()
+    }
+
+    /// As [`SessionStore::list_unfinished`].
+    ///
+    /// # Errors
+    /// As there.
+    fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        let mut found = UnfinishedSessions::default();
+        for id in self.list_open_session_ids()? {
+            found.add(id.clone(), self.load_session(id.as_str()));
+        }
+        Ok(found)
+    }
+
+    /// As [`SessionStore::list_deferring_session_ids`].
+    ///
+    /// # Errors
+    /// As there.
+    fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         self.list_session_ids()
     }
 
@@ -176,6 +197,16 @@ macro_rules! on_the_pool {
             async fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
                 let store = self.clone();
                 on_pool(move || BlockingSessionStore::list_open_session_ids($borrow(&store))).await
+            }
+
+            async fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+                let store = self.clone();
+                on_pool(move || BlockingSessionStore::list_unfinished($borrow(&store))).await
+            }
+
+            async fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+                let store = self.clone();
+                on_pool(move || BlockingSessionStore::list_deferring_session_ids($borrow(&store))).await
             }
 
             async fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

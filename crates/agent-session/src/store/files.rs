@@ -65,24 +65,28 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), SessionError> {
     replace_by(path, |file| file.write_all(bytes).map_err(SessionError::io(path, "written")))
 }
 
-/// Replaces the content of a file atomically by what `write` writes.
-pub(crate) fn replace_by(
+/// Replaces the content of a file atomically by what `write` writes, and returns its result.
+pub(crate) fn replace_by<T>(
     path: &Path,
-    write: impl FnOnce(&mut File) -> Result<(), SessionError>,
-) -> Result<(), SessionError> {
+    write: impl FnOnce(&mut File) -> Result<T, SessionError>,
+) -> Result<T, SessionError> {
     let beside = temporary(path);
     let written = create_new(&beside)
         .and_then(|mut file| {
-            write(&mut file)?;
-            file.sync_all().map_err(SessionError::io(&beside, "flushed to the disk"))
+            let written = write(&mut file)?;
+            file.sync_all().map_err(SessionError::io(&beside, "flushed to the disk"))?;
+            Ok(written)
         })
-        .and_then(|()| std::fs::rename(&beside, path).map_err(SessionError::io(path, "replaced")));
+        .and_then(|written| {
+            std::fs::rename(&beside, path).map_err(SessionError::io(path, "replaced"))?;
+            Ok(written)
+        });
     if written.is_err() {
         let _ = std::fs::remove_file(&beside);
         return written;
     }
     flush_directory(path);
-    Ok(())
+    written
 }
 
 /// Returns a new name beside a file.

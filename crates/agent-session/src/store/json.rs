@@ -34,6 +34,7 @@ use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// The default limit for the size of a file that is read, in bytes: 512 MiB.
 pub const MAX_FILE_BYTES: u64 = 512 << 20;
@@ -116,11 +117,10 @@ impl JsonStore {
         files::remove(&journal)
     }
 
-    /// Replaces the readable file atomically. The caller holds the lock.
-    pub(crate) fn replace(&self, session: &Session) -> Result<PathBuf, SessionError> {
+    /// Replaces the readable file atomically, and returns the digest of its lines. The caller holds the lock.
+    pub(crate) fn replace(&self, session: &Session) -> Result<u32, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        files::replace_by(&path, |file| form2::write(session, &path, file))?;
-        Ok(path)
+        files::replace_by(&path, |file| form2::write(session, &path, file))
     }
 
     /// Loads a session from its file and the later records of its journal. A loop that is open although no process writes it
@@ -187,6 +187,14 @@ impl BlockingSessionStore for JsonStore {
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
         find::open_ids(self)
+    }
+
+    fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        find::unfinished(self)
+    }
+
+    fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::deferring_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

@@ -4,6 +4,8 @@
 //! line, as eight hexadecimal digits: `{"crc":"9ae0daaf","n":1}`. A line that was changed, cut or joined with another one
 //! is detected before it is parsed.
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The bytes before and after the checksum.
 const BEFORE: &[u8] = b"{\"crc\":\"";
 const AFTER: &[u8] = b"\",";
@@ -68,6 +70,46 @@ pub(crate) fn open(line: &[u8]) -> Result<&[u8], String> {
     }
     let (found, expected) = (String::from_utf8_lossy(digits), String::from_utf8_lossy(&expected));
     Err(format!("its checksum is {found}, and that of its content is {expected}"))
+}
+
+/// The checksum of a sealed line, in its digits. The next line of a journal contains it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Crc([u8; DIGITS]);
+
+impl Crc {
+    /// Returns the checksum that a sealed line begins with; `None` if it is not sealed.
+    pub(crate) fn of(line: &[u8]) -> Option<Self> {
+        line.get(BEFORE.len()..BEFORE.len() + DIGITS)?.try_into().ok().map(Self)
+    }
+}
+
+impl Serialize for Crc {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(std::str::from_utf8(&self.0).map_err(serde::ser::Error::custom)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for Crc {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let digits = <std::borrow::Cow<'_, str>>::deserialize(deserializer)?;
+        let wrong = |_| serde::de::Error::custom("this is not a checksum");
+        digits.as_bytes().try_into().map(Self).map_err(wrong)
+    }
+}
+
+/// A checksum over the checksums of lines, which tells one file from another.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Digest(crc32fast::Hasher);
+
+impl Digest {
+    /// Adds a sealed line.
+    pub(crate) fn add(&mut self, line: &[u8]) {
+        self.0.update(line.get(BEFORE.len()..PREFIX).unwrap_or_default());
+    }
+
+    pub(crate) fn finish(self) -> u32 {
+        self.0.finalize()
+    }
 }
 
 /// Parses a line that was checked with [`open`].

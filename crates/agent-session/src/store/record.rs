@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use agent_core::BoxFuture;
 use agent_core::journal::{Durability, JournalWarning};
+use agent_core::run::Run;
 use async_trait::async_trait;
 
 use crate::error::SessionError;
@@ -83,6 +84,8 @@ pub struct SessionRecord<'a> {
     pub own_before: usize,
     /// The number of the loop's other messages before this record.
     pub other_before: usize,
+    /// The run of the loop after this record; `None` for a group's record.
+    pub(crate) run: Option<&'a Run>,
 }
 
 impl SessionRecord<'_> {

@@ -61,6 +61,7 @@ use super::{
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
+use crate::unfinished::UnfinishedSessions;
 
 /// The default limit for the size of a session that is read: 512 MiB, the sum of its rows.
 pub const MAX_SESSION_BYTES: u64 = 512 << 20;
@@ -147,11 +148,15 @@ impl SqliteStore {
         WriteLock::take(self.lock_of(id)?)
     }
 
-    fn ids(&self, sql: &str) -> Result<Vec<SessionId>, SessionError> {
+    /// Returns the ids of the sessions that match, newest first, and of those whose rows are missing.
+    fn ids(&self, filter: &str) -> Result<Vec<SessionId>, SessionError> {
         self.shared.read("read", |t| {
-            let mut statement = t.prepare_cached(sql)?;
+            let sql = format!("SELECT id FROM sessions NOT INDEXED WHERE {filter} ORDER BY changed DESC");
+            let mut statement = t.prepare_cached(&sql)?;
             let ids = statement.query_map([], |row| row.get::<_, String>(0).map(SessionId::from))?;
-            Ok(ids.collect::<Result<_, _>>()?)
+            let mut ids: Vec<SessionId> = ids.collect::<Result<_, _>>()?;
+            ids.extend(find::lost_ids(t)?.into_iter().map(SessionId::from));
+            Ok(ids)
         })
     }
 
@@ -211,14 +216,19 @@ impl BlockingSessionStore for SqliteStore {
     }
 
     fn list_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids("SELECT id FROM sessions ORDER BY changed DESC")
+        self.ids("1")
     }
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids(
-            "SELECT id FROM sessions WHERE status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')
-             ORDER BY changed DESC",
-        )
+        self.ids(find::CAN_BE_OPEN)
+    }
+
+    fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {
+        find::unfinished(self)
+    }
+
+    fn list_deferring_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
+        find::deferring_ids(self)
     }
 
     fn find_sessions(&self, query: &SessionQuery) -> Result<FoundSessions, SessionError> {

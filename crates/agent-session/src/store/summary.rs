@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::{LoopRecord, LoopStatus, Session};
 
 mod live;
+mod waits;
 
 pub(super) use live::LiveSummary;
+pub(super) use waits::Waits;
 
 /// The maximum length of a title in characters.
 const TITLE: usize = 120;

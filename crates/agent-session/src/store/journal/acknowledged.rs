@@ -53,10 +53,14 @@ impl Acknowledged {
         serde_json::from_slice(line).map_err(|e| e.to_string())
     }
 
+    /// Returns whether the machine has not been started again since the line was written; `false` where that is not known.
+    pub(crate) fn is_of_this_boot(&self) -> bool {
+        !self.boot.is_empty() && self.boot == *BOOT
+    }
+
     /// Returns the number of the last record that the journal must have.
     pub(crate) fn required(&self) -> u64 {
-        let same_boot = !self.boot.is_empty() && self.boot == *BOOT;
-        if same_boot { self.records.max(self.flushed) } else { self.flushed }
+        if self.is_of_this_boot() { self.records.max(self.flushed) } else { self.flushed }
     }
 }
 

@@ -6,7 +6,7 @@ use agent_core::SessionId;
 use serde::Deserialize;
 
 use super::super::lines;
-use super::super::summary::SessionSummary;
+use super::super::summary::{SessionSummary, Waits};
 use super::replay::FORM;
 use super::{Acknowledged, JournalSummary};
 use crate::model::SpawnRef;
@@ -21,6 +21,7 @@ pub(in crate::store) struct JournalHead {
     /// The size of the lines before the records.
     pub(in crate::store) begin: u64,
     pub(in crate::store) summary: SessionSummary,
+    pub(in crate::store) waits: Option<Waits>,
 }
 
 #[derive(Deserialize)]
@@ -62,13 +63,13 @@ impl JournalHead {
         if !next(&mut line)? {
             return Ok(None);
         }
-        let Some(JournalSummary { n, bytes, mut summary }) = JournalSummary::read(&line) else {
+        let Some(JournalSummary { n, bytes, mut summary, waits }) = JournalSummary::read(&line) else {
             return Ok(None);
         };
         if n != acknowledged.records || summary.session_id != *id {
             return Ok(None);
         }
         summary.parent_session_id = head.parent_spawn_ref.map(|parent| parent.parent_session_id);
-        Ok(Some(Self { saved_records: head.journal_records, bytes, begin, summary }))
+        Ok(Some(Self { saved_records: head.journal_records, bytes, begin, summary, waits }))
     }
 }

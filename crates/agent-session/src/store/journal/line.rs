@@ -6,7 +6,7 @@ use agent_core::run::{KeptItems, RunCheckpoint, RunSetup};
 use agent_core::{AgentEvent, LoopId, Timestamp};
 use serde::Serialize;
 
-use super::super::lines::seal;
+use super::super::lines::{Crc, seal};
 use crate::error::SessionError;
 use crate::model::LoopBase;
 use crate::model::stored::{Counts, Events, Messages};
@@ -15,6 +15,9 @@ use crate::model::stored::{Counts, Events, Messages};
 #[derive(Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) n: u64,
+    /// The checksum of the record before it; `None` for the first record of a writer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) prev: Option<Crc>,
     pub(crate) at: Timestamp,
     #[serde(rename = "loop")]
     pub(crate) loop_id: &'a LoopId,
@@ -60,6 +63,8 @@ impl From<Vec<KeptItems>> for Kept {
 #[derive(Serialize)]
 struct GroupLine<'a> {
     n: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prev: Option<Crc>,
     at: Timestamp,
     group: &'a AgentEvent,
 }
@@ -68,9 +73,15 @@ struct GroupLine<'a> {
 #[derive(Debug, Default)]
 pub(crate) struct LineWriter {
     bytes: Vec<u8>,
+    last: Option<Crc>,
 }
 
 impl LineWriter {
+    /// Returns the checksum of the last line, which the next line contains.
+    pub(crate) fn last(&self) -> Option<Crc> {
+        self.last
+    }
+
     /// Returns the line, without a line feed.
     pub(crate) fn write(&mut self, line: &Line<'_>) -> Result<&[u8], SessionError> {
         self.sealed(line)
@@ -83,13 +94,14 @@ impl LineWriter {
         at: Timestamp,
         group: &AgentEvent,
     ) -> Result<&[u8], SessionError> {
-        self.sealed(&GroupLine { n, at, group })
+        self.sealed(&GroupLine { n, prev: self.last, at, group })
     }
 
     fn sealed(&mut self, line: &impl Serialize) -> Result<&[u8], SessionError> {
         self.bytes.clear();
         seal(&mut self.bytes, |out| serde_json::to_writer(out, line))
             .map_err(|source| SessionError::Encode { what: "a record of the journal", source })?;
+        self.last = Crc::of(&self.bytes);
         Ok(&self.bytes)
     }
 }

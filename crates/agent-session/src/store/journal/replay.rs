@@ -30,6 +30,8 @@ pub(crate) struct Saved {
     pub(crate) recording: Recording,
     /// The form of the file.
     pub(crate) form: u32,
+    /// The digest of the lines of a file of form 2; `None` if it was not read as a whole.
+    pub(crate) digest: Option<u32>,
 }
 
 /// The result of reading a journal.
@@ -41,12 +43,21 @@ pub(crate) struct Replayed {
     pub(crate) broken: Vec<SessionError>,
 }
 
-/// Appends the first line: the session without its loops.
+/// Appends the first line: the session without its loops, the digest of the file that the journal continues, and the checksum
+/// of the first record.
 ///
 /// # Errors
 /// When the session cannot be written as JSON.
-pub(crate) fn begin(out: &mut Vec<u8>, session: &Session) -> Result<(), serde_json::Error> {
-    let head = json!({ "journal": FORM, "head": session.head_value()? });
+pub(crate) fn begin(
+    out: &mut Vec<u8>,
+    session: &Session,
+    file: Option<u32>,
+    first: &[u8],
+) -> Result<(), serde_json::Error> {
+    let mut head = json!({ "journal": FORM, "head": session.head_value()?, "first": lines::Crc::of(first) });
+    if let (Some(file), Some(members)) = (file, head.as_object_mut()) {
+        members.insert("file".to_owned(), file.into());
+    }
     lines::seal(out, |out| serde_json::to_writer(out, &head))?;
     out.push(b'\n');
     Ok(())
@@ -92,25 +103,36 @@ pub(crate) fn replay(
         }
         Err(error) => {
             replayed.broken.push(error);
-            Head { session: Session::new(id.into(), "".into(), Timestamp::default()), form: FORM }
+            Head {
+                session: Session::new(id.into(), "".into(), Timestamp::default()),
+                form: FORM,
+                file: None,
+                first: None,
+            }
         }
     };
-    if base.is_none() && head.session.journal_records > 0 {
-        let reason = "the session's file, which this journal continues, is missing";
+    if let Some(reason) = head.contradicts(base.as_ref()) {
         replayed.broken.push(corrupt(1, reason.to_owned()));
         if gaps == Gaps::Refused {
             return Ok(replayed);
         }
     }
+    let saved_records = base.as_ref().map_or(0, |base| base.recording.session.journal_records);
+    let (form, first) = (head.form, head.first);
     let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
-    let mut taken = Lines::new(recording, head.form, bytes).with_gaps(gaps);
+    let mut taken = Lines::new(recording, form, bytes).with_gaps(gaps);
+    (taken.order, taken.is_of_one_writer) = (Order::Begin(first), true);
     let mut at = 1;
-    let mut required = 0;
-    if head.form == FORM {
+    let (mut required, mut must_reach) = (0, 0);
+    if form == FORM {
         at += 1;
         let whole = next(&mut line)?;
         match Acknowledged::read(&line) {
-            Ok(mark) if whole => required = mark.required(),
+            Ok(mark) if whole => {
+                required = mark.required();
+                // A save contains all records. Those that were not flushed can be lost with a crash of the machine.
+                must_reach = if mark.is_of_this_boot() { saved_records } else { 0 };
+            }
             Ok(_) => replayed.broken.push(corrupt(at, "it is not complete".to_owned())),
             Err(reason) => replayed.broken.push(corrupt(at, reason)),
         }
@@ -129,13 +151,20 @@ pub(crate) fn replay(
             return Ok(replayed);
         }
     }
+    // The damaged lines since the last intact one, which are reported and have numbers, too.
+    let mut damaged = 0;
     loop {
         at += 1;
         if !next(&mut line)? {
             replayed.torn_bytes = line.len();
             break;
         }
-        if let Err(reason) = taken.take(&line) {
+        let took = taken.take(&line);
+        if let Some(missing) = taken.missing_before.take().filter(|missing| *missing > damaged) {
+            replayed.broken.push(corrupt(at, format!("{} records before it are missing", missing - damaged)));
+        }
+        damaged = if took.is_ok() { 0 } else { damaged + 1 };
+        if let Err(reason) = took {
             replayed.broken.push(corrupt(at, reason));
             if gaps == Gaps::Refused {
                 break;
@@ -147,6 +176,12 @@ pub(crate) fn replay(
         let reason = format!("records {} to {required} were acknowledged and are missing", done + 1);
         replayed.broken.push(corrupt(at, reason));
     }
+    if taken.last < must_reach && replayed.broken.is_empty() {
+        let (last, reason) = (taken.last, "this is an older copy of the journal, or it lost records");
+        let text =
+            format!("it ends with record {last}, and the session's file has record {must_reach}: {reason}");
+        replayed.broken.push(corrupt(at, text));
+    }
     replayed.recording = Some(taken.finish());
     Ok(replayed)
 }
@@ -155,6 +190,27 @@ pub(crate) fn replay(
 struct Head {
     session: Session,
     form: u32,
+    /// The digest of the session's file when the journal began; `None` if there was none.
+    file: Option<u32>,
+    /// The checksum of the first record.
+    first: Option<lines::Crc>,
+}
+
+impl Head {
+    /// Returns why the file of the session is not the one that the journal continues; `None` if it is, or if it was saved
+    /// after a record of the journal.
+    fn contradicts(&self, base: Option<&Saved>) -> Option<&'static str> {
+        let begun = self.session.journal_records;
+        let Some(base) = base else {
+            let is_missing = begun > 0 || self.file.is_some();
+            return is_missing.then_some("the session's file, which this journal continues, is missing");
+        };
+        let is_another = self.form == FORM
+            && base.form == FORM
+            && base.recording.session.journal_records == begun
+            && base.digest.is_some_and(|digest| self.file != Some(digest));
+        is_another.then_some("the session's file is not the one that this journal continues")
+    }
 }
 
 /// Reads the first line of a journal's file: the session without its loops.
@@ -175,7 +231,9 @@ fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Head, SessionError> {
     if session.session_id != *id {
         return Err(corrupt(format!("it belongs to session {:?}", session.session_id)));
     }
-    Ok(Head { session, form })
+    let file = value.get("file").and_then(Value::as_u64).and_then(|file| u32::try_from(file).ok());
+    let first = value.get("first").and_then(|first| lines::Crc::deserialize(first).ok());
+    Ok(Head { session, form, file, first })
 }
 
 /// Returns whether a record is the next one; `false` if the session already contains it.
@@ -191,6 +249,17 @@ pub(super) fn is_next(number: u64, recording: &Recording) -> Result<bool, String
     Ok(number == next)
 }
 
+/// What the next record of a journal must be.
+#[derive(Debug, Clone, Copy)]
+enum Order {
+    /// The record with this checksum, if it is known.
+    Begin(Option<lines::Crc>),
+    /// The one that contains this checksum, which is that of the record before it.
+    After(lines::Crc),
+    /// The line before it is damaged.
+    Unknown,
+}
+
 /// A session to which lines are applied.
 pub(crate) struct Lines {
     recording: Recording,
@@ -199,12 +268,21 @@ pub(crate) struct Lines {
     gaps: Gaps,
     /// The remaining bytes that references can expand to.
     budget: usize,
+    /// The number of the last record that was read, also if the session already had it.
+    last: u64,
+    /// The number of records before the last line that no line had.
+    missing_before: Option<u64>,
+    order: Order,
+    /// Whether one writer wrote all lines. The first line of a writer does not contain the checksum of the line before it.
+    is_of_one_writer: bool,
 }
 
 /// A record of a journal.
 #[derive(Deserialize)]
 struct ReadLine<'a> {
     n: u64,
+    #[serde(default)]
+    prev: Option<lines::Crc>,
     at: Timestamp,
     #[serde(default)]
     group: Option<AgentEvent>,
@@ -238,6 +316,10 @@ impl Lines {
             open: OpenRunStates::default(),
             gaps: Gaps::Refused,
             budget: budget_for(bytes),
+            last: 0,
+            missing_before: None,
+            order: Order::Unknown,
+            is_of_one_writer: false,
         }
     }
 
@@ -263,13 +345,26 @@ impl Lines {
     }
 
     fn take_sealed(&mut self, line: &[u8]) -> Result<Option<u64>, String> {
+        let order = std::mem::replace(&mut self.order, Order::Unknown);
         let read: ReadLine<'_> = lines::parse(line)?;
+        let crc = lines::Crc::of(line);
+        let is_another = match order {
+            Order::Begin(first) => first.is_some() && first != crc,
+            Order::After(last) if self.is_of_one_writer => read.prev != Some(last),
+            Order::After(last) => read.prev.is_some_and(|prev| prev != last),
+            Order::Unknown => false,
+        };
+        if is_another {
+            return Err(format!("it is record {} of another journal, or the record before it is", read.n));
+        }
+        self.order = crc.map_or(Order::Unknown, Order::After);
+        self.last = self.last.max(read.n);
+        let done = self.recording.session.journal_records;
         match is_next(read.n, &self.recording) {
             Ok(true) => {}
             Ok(false) => return Ok(None),
             Err(reason) if self.gaps == Gaps::Refused => return Err(reason),
-            // The damaged lines are reported.
-            Err(_) => {}
+            Err(_) => self.missing_before = Some(read.n.saturating_sub(done).saturating_sub(1)),
         }
         let number = read.n;
         match &read.group {

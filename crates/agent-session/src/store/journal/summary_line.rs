@@ -4,11 +4,13 @@
 //! the size of the file after it, and the summary of the session. A reader uses the summary only if both agree with the
 //! file, and loads the session otherwise: nothing else depends on this line.
 
+use std::sync::Arc;
+
 use agent_core::AgentId;
 use serde::Deserialize;
 
 use super::super::lines;
-use super::super::summary::SessionSummary;
+use super::super::summary::{SessionSummary, Waits};
 use super::acknowledged::append_number;
 
 /// The length of the line with its line feed.
@@ -22,6 +24,9 @@ pub(in crate::store) struct JournalSummary {
     /// The size of the file after this record.
     pub(in crate::store) bytes: u64,
     pub(in crate::store) summary: SessionSummary,
+    /// What waits in the session; `None` if it was too long for the line, or is not known.
+    #[serde(default)]
+    pub(in crate::store) waits: Option<Waits>,
 }
 
 impl JournalSummary {
@@ -39,6 +44,8 @@ pub(in crate::store) struct SummaryLine {
     agent: Option<AgentId>,
     has_title: bool,
     models: usize,
+    /// What waits in the session as JSON, and what it was encoded from.
+    waits: (Option<Arc<Waits>>, Vec<u8>),
     /// The length of the longest line so far. A shorter one covers it.
     longest: usize,
 }
@@ -53,10 +60,32 @@ impl SummaryLine {
         out: &mut Vec<u8>,
         n: u64,
         bytes: u64,
-        summary: &SessionSummary,
+        (summary, waits): (&SessionSummary, Option<&Arc<Waits>>),
     ) -> Result<(), serde_json::Error> {
         self.encode_fixed(summary)?;
+        self.encode_waits(waits)?;
         let from = out.len();
+        self.seal(out, n, bytes, summary, &self.waits.1)?;
+        if out.len() - from >= SUMMARY && !self.waits.1.is_empty() {
+            out.truncate(from);
+            self.seal(out, n, bytes, summary, &[])?;
+        }
+        if out.len() - from >= SUMMARY {
+            out.truncate(from);
+        }
+        self.longest = self.longest.max(out.len() - from);
+        out.resize(from + self.longest, b' ');
+        Ok(())
+    }
+
+    fn seal(
+        &self,
+        out: &mut Vec<u8>,
+        n: u64,
+        bytes: u64,
+        summary: &SessionSummary,
+        waits: &[u8],
+    ) -> Result<(), serde_json::Error> {
         lines::seal(out, |out| {
             out.extend_from_slice(b"{\"n\":");
             append_number(out, n);
@@ -87,14 +116,29 @@ impl SummaryLine {
             out.extend_from_slice(b"},\"status\":");
             serde_json::to_writer(&mut *out, &summary.status)?;
             out.extend_from_slice(&self.fixed);
-            out.extend_from_slice(b"}}");
+            out.push(b'}');
+            out.extend_from_slice(waits);
+            out.push(b'}');
             Ok::<(), serde_json::Error>(())
-        })?;
-        if out.len() - from >= SUMMARY {
-            out.truncate(from);
+        })
+    }
+
+    fn encode_waits(&mut self, waits: Option<&Arc<Waits>>) -> Result<(), serde_json::Error> {
+        let (of, encoded) = &mut self.waits;
+        let is_same = match (&*of, waits) {
+            (None, None) => true,
+            (Some(of), Some(waits)) => Arc::ptr_eq(of, waits),
+            _ => false,
+        };
+        if is_same {
+            return Ok(());
         }
-        self.longest = self.longest.max(out.len() - from);
-        out.resize(from + self.longest, b' ');
+        encoded.clear();
+        if let Some(waits) = waits {
+            encoded.extend_from_slice(b",\"waits\":");
+            serde_json::to_writer(encoded, waits)?;
+        }
+        *of = waits.cloned();
         Ok(())
     }
 

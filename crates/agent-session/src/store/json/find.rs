@@ -9,6 +9,7 @@ use super::entries::{self, Entry};
 use super::summaries::{self, Listed};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
+use crate::unfinished::{Unfinished, UnfinishedSessions};
 
 pub(super) fn find(store: &JsonStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;
@@ -45,6 +46,53 @@ pub(super) fn open_ids(store: &JsonStore) -> Result<Vec<SessionId>, SessionError
     Ok(found.into_iter().map(|(_, id)| id).collect())
 }
 
+/// Returns the open runs. A session is loaded if its files do not tell whether it has one.
+pub(super) fn unfinished(store: &JsonStore) -> Result<UnfinishedSessions, SessionError> {
+    let (mut runs, mut unreadable) = (Vec::new(), Vec::new());
+    for (entry, result) in entries::each(&entries::of(store)?, |entry| unfinished_of(store, entry)) {
+        match result {
+            Ok(None) | Err(SessionError::NotFound { .. }) => {}
+            Ok(Some(run)) => runs.push((entries::written(store, &entry), entry.id, run)),
+            Err(error) => unreadable.push((entries::written(store, &entry), entry.id, error)),
+        }
+    }
+    runs.sort_by(|a, b| (&b.0, &b.1).cmp(&(&a.0, &a.1)));
+    unreadable.sort_by(|a, b| (&b.0, &b.1).cmp(&(&a.0, &a.1)));
+    let runs = runs.into_iter().map(|(.., run)| run).collect();
+    let unreadable = unreadable.into_iter().map(|(_, id, error)| (id, error)).collect();
+    Ok(UnfinishedSessions { runs, unreadable })
+}
+
+fn unfinished_of(store: &JsonStore, entry: &Entry) -> Result<Option<Unfinished>, SessionError> {
+    match summaries::read(store, entry, &[]) {
+        Ok(None) => Ok(None),
+        Ok(Some(listed)) if !listed.summary.status.is_some_and(can_be_open) => Ok(None),
+        Ok(Some(Listed { summary, waits: Some(waits), .. })) => {
+            let lock = store.lock_of(entry.id.as_str())?;
+            Ok(waits.unfinished(summary, || write_lock::is_held(&lock)))
+        }
+        Ok(Some(_)) | Err(_) => store.load_session(&entry.id)?.unfinished(),
+    }
+}
+
+/// Returns the sessions that can have a deferred call without a result, and those that cannot be read. The one that was
+/// written last is the first.
+pub(super) fn deferring_ids(store: &JsonStore) -> Result<Vec<SessionId>, SessionError> {
+    let mut found = Vec::new();
+    for (entry, listed) in entries::each(&entries::of(store)?, |entry| summaries::read(store, entry, &[])) {
+        let can_wait = match listed {
+            Ok(None) | Err(SessionError::NotFound { .. }) => false,
+            Ok(Some(listed)) => listed.waits.is_none_or(|waits| waits.has_deferred),
+            Err(_) => true,
+        };
+        if can_wait {
+            found.push((entries::written(store, &entry), entry.id));
+        }
+    }
+    found.sort_by(|a, b| b.cmp(a));
+    Ok(found.into_iter().map(|(_, id)| id).collect())
+}
+
 /// Returns whether the head of a session with this status can have an open run.
 fn can_be_open(status: LoopStatus) -> bool {
     use LoopStatus::{Completed, Failed, Rejected, Stopped};
@@ -58,7 +106,9 @@ fn look(
     query: &SessionQuery,
     asked: &[String],
 ) -> Result<Option<FoundSession>, SessionError> {
-    let Some(Listed { mut summary, hits }) = summaries::read(store, entry, asked)? else { return Ok(None) };
+    let Some(Listed { mut summary, hits, .. }) = summaries::read(store, entry, asked)? else {
+        return Ok(None);
+    };
     if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(entry.id.as_str())?)
     {
         summary.status = Some(LoopStatus::Interrupted);

@@ -9,6 +9,7 @@ use agent_core::journal::Durability;
 
 use super::super::files::{self, flush_directory};
 use super::super::journal::{self, Acknowledged, MARK, SUMMARY, SummaryLine};
+use super::super::summary::Waits;
 use super::super::write_lock::WriteLock;
 use super::super::{SessionRecord, SessionSummary};
 use crate::error::SessionError;
@@ -41,6 +42,9 @@ struct State {
     is_named: bool,
 }
 
+/// What lists need of the session after a record.
+pub(super) type Listed<'a> = (&'a SessionSummary, Option<&'a Arc<Waits>>);
+
 /// Where the bytes of a journal are.
 #[derive(Debug)]
 enum Target {
@@ -58,16 +62,17 @@ impl JournalFile {
         &self.path
     }
 
-    /// Appends a record. `bytes` is an empty buffer. Returns whether [`complete`](Self::complete) must be called.
+    /// Appends a record. `saved` is the digest of the session's file, and `bytes` an empty buffer. Returns whether [`complete`](Self::complete) must be called.
     pub(super) fn append(
         &self,
         record: &SessionRecord<'_>,
-        summary: &SessionSummary,
+        summary: Listed<'_>,
+        saved: Option<u32>,
         bytes: &mut Vec<u8>,
     ) -> Result<bool, SessionError> {
         let mut guard = locked(&self.state);
         let Some(state) = guard.as_mut() else {
-            *guard = Some(State::begin(record, summary)?);
+            *guard = Some(State::begin(record, summary, saved)?);
             return Ok(true);
         };
         state.append(record, summary, bytes, &self.path)?;
@@ -127,15 +132,16 @@ impl JournalFile {
         Ok(Some(file))
     }
 
-    /// Ends the journal by a save, whose file contains all records.
+    /// Ends the journal by a save, whose file contains all records. Returns what `replace` returns.
     pub(super) fn save(
         &self,
-        replace: impl FnOnce() -> Result<PathBuf, SessionError>,
-    ) -> Result<(), SessionError> {
+        replace: impl FnOnce() -> Result<u32, SessionError>,
+    ) -> Result<u32, SessionError> {
         let _lock = locked(&self.lock);
-        replace()?;
+        let digest = replace()?;
         *locked(&self.state) = None;
-        files::remove(&self.path)
+        files::remove(&self.path)?;
+        Ok(digest)
     }
 
     /// Releases the session. A flush that runs on another thread is completed.
@@ -146,10 +152,14 @@ impl JournalFile {
 
 impl State {
     /// Begins a journal with its first record.
-    fn begin(record: &SessionRecord<'_>, summary: &SessionSummary) -> Result<Self, SessionError> {
+    fn begin(
+        record: &SessionRecord<'_>,
+        summary: Listed<'_>,
+        saved: Option<u32>,
+    ) -> Result<Self, SessionError> {
         let mut bytes = Vec::new();
         // The session before this record, whose number is not included yet.
-        journal::begin(&mut bytes, record.session).map_err(encode)?;
+        journal::begin(&mut bytes, record.session, saved, record.line).map_err(encode)?;
         let mark = bytes.len();
         let records = mark + MARK + SUMMARY;
         let end = (records + record.line.len() + 1) as u64;
@@ -175,7 +185,7 @@ impl State {
     fn append(
         &mut self,
         record: &SessionRecord<'_>,
-        summary: &SessionSummary,
+        summary: Listed<'_>,
         bytes: &mut Vec<u8>,
         path: &Path,
     ) -> Result<(), SessionError> {

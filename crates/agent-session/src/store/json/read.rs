@@ -53,7 +53,7 @@ fn read_saved(path: &Path, file: File, size: usize, id: &str) -> Result<Saved, S
     if is_form2(path, &mut file)? {
         let read = form2::read(path, file, size, id, Gaps::Refused)?;
         return match (read.recording, read.broken.into_iter().next()) {
-            (Some(recording), None) => Ok(Saved { recording, form: 2 }),
+            (Some(recording), None) => Ok(Saved { recording, form: 2, digest: Some(read.digest) }),
             (_, Some(error)) => Err(error),
             (None, None) => Err(SessionError::corrupt(path, "line 1", "there is no session")),
         };
@@ -65,7 +65,7 @@ fn read_saved(path: &Path, file: File, size: usize, id: &str) -> Result<Saved, S
         let text = format!("the file holds session {:?}", session.session_id);
         return Err(SessionError::corrupt(path, "session_id", text));
     }
-    Ok(Saved { recording: Recording::new(session), form: 1 })
+    Ok(Saved { recording: Recording::new(session), form: 1, digest: None })
 }
 
 /// Returns whether a file begins as a file of form 2. Nothing of it is consumed.

@@ -65,15 +65,15 @@ fn salvage_file(
             return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known });
         }
         losses.extend(read.broken.iter().map(|error| loss(path, error)));
-        return Ok(read.recording.map(|recording| Saved { recording, form: 2 }));
+        return Ok(read.recording.map(|recording| Saved { recording, form: 2, digest: None }));
     }
     match read_form1(path, &bytes) {
-        Ok(session) => Ok(Some(Saved { recording: Recording::new(session), form: 1 })),
+        Ok(session) => Ok(Some(Saved { recording: Recording::new(session), form: 1, digest: None })),
         Err(error @ SessionError::UnsupportedVersion { .. }) => Err(error),
         Err(error) => {
             let part = from_part(&bytes, &path.display().to_string(), losses);
             losses.insert(0, loss(path, &error));
-            Ok(part.map(|session| Saved { recording: Recording::new(session), form: 1 }))
+            Ok(part.map(|session| Saved { recording: Recording::new(session), form: 1, digest: None }))
         }
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use super::super::journal::JournalHead;
 use super::super::query::{TextHit, hits, texts_of};
+use super::super::summary::Waits;
 use super::super::version::check_version;
 use super::super::{SessionSummary, files, write_lock};
 use super::JsonStore;
@@ -33,6 +34,8 @@ const BUFFER: usize = 256 << 10;
 /// A session in a list.
 pub(super) struct Listed {
     pub(super) summary: SessionSummary,
+    /// What waits in the session, if its files tell it.
+    pub(super) waits: Option<Waits>,
     pub(super) hits: Vec<TextHit>,
 }
 
@@ -70,7 +73,8 @@ pub(super) fn read(
         }
     }
     let session = store.read(entry.id.as_str())?.into_session();
-    Ok(Some(Listed { summary: SessionSummary::of(&session), hits: hits(texts_of(&session), asked) }))
+    let hits = hits(texts_of(&session), asked);
+    Ok(Some(Listed { summary: SessionSummary::of(&session), waits: None, hits }))
 }
 
 fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Option<Listed>, SessionError> {
@@ -83,14 +87,14 @@ fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Option<
     let mut file = BufReader::new(file);
     if !is_form2(&path, &mut file)? {
         let session = read_form1(&path, file, size, id)?;
-        return Ok(Some(Listed { summary: session.summary(), hits: session.hits(asked) }));
+        return Ok(Some(Listed { summary: session.summary(), waits: None, hits: session.hits(asked) }));
     }
-    let FileHead { summary, .. } = form2::read_head(&path, &mut file, id)?;
+    let FileHead { summary, waits, .. } = form2::read_head(&path, &mut file, id)?;
     let mut search = Search::new(asked);
     if !asked.is_empty() {
         search.file(&path, file)?;
     }
-    Ok(Some(Listed { summary, hits: search.finish() }))
+    Ok(Some(Listed { summary, waits, hits: search.finish() }))
 }
 
 fn of_journal(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Journal, SessionError> {
@@ -134,7 +138,7 @@ fn of_journal(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Jour
     if !asked.is_empty() && !search.journal(&path, records)? {
         return Ok(Journal::Unknown);
     }
-    Ok(Journal::Listed(Box::new(Listed { summary, hits: search.finish() })))
+    Ok(Journal::Listed(Box::new(Listed { summary, waits: head.waits, hits: search.finish() })))
 }
 
 /// Reads the members of a file of form 1 that a list needs.

@@ -20,6 +20,8 @@ use crate::model::Session;
 pub(super) struct JsonWriter {
     store: JsonStore,
     id: SessionId,
+    /// The digest of the session's file; `None` if there is none.
+    saved: Option<u32>,
     /// The size of the session's file.
     saved_bytes: u64,
     /// The size of file and journal together.
@@ -35,13 +37,14 @@ impl JsonWriter {
     pub(super) fn open(store: &JsonStore, id: &str) -> Result<(Self, Option<Session>), SessionError> {
         let lock = store.lock(id)?;
         let path = store.journal_of(id)?;
+        let mut saved = None;
         let found = match store.read(id) {
             Ok(loaded) => {
                 let mut session = loaded.into_session();
                 session.interrupt_running_branches();
                 // The journal's records move to the file, so that each journal is written by one process only.
                 files::remove_empty(&path)?;
-                store.replace(&session)?;
+                saved = Some(store.replace(&session)?);
                 files::remove(&path)?;
                 Some(session)
             }
@@ -52,6 +55,7 @@ impl JsonWriter {
         let mut writer = Self {
             store: store.clone(),
             id: SessionId::from(id),
+            saved,
             saved_bytes: 0,
             size: SizeLimit::new(store.max_file_bytes()),
             journal: Arc::new(JournalFile::new(path, lock)),
@@ -88,7 +92,7 @@ impl BlockingSessionWriter for JsonWriter {
         self.check_size(record)?;
         let summary = self.summary.update(record);
         self.bytes.clear();
-        let is_pending = self.journal.append(record, summary, &mut self.bytes)?;
+        let is_pending = self.journal.append(record, summary, self.saved, &mut self.bytes)?;
         if !is_pending {
             return Ok(None);
         }
@@ -97,7 +101,7 @@ impl BlockingSessionWriter for JsonWriter {
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.journal.save(|| self.store.replace(session))?;
+        self.saved = Some(self.journal.save(|| self.store.replace(session))?);
         self.summary = LiveSummary::of(session);
         self.measure()
     }

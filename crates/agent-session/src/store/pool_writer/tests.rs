@@ -46,6 +46,7 @@ fn append(writer: &mut PoolWriter) -> PendingWrite {
         position: None,
         own_before: 0,
         other_before: 0,
+        run: None,
     };
     writer.append(&record).unwrap().unwrap()
 }

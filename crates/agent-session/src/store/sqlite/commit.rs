@@ -12,7 +12,7 @@ use super::rows::{self, Encoded, Stored, Words, number};
 use super::shared::{Shared, held};
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::store::summary::SessionSummary;
+use crate::store::summary::{SessionSummary, Waits};
 
 /// The records that wait for the database, of all sessions, in their order.
 #[derive(Debug, Default)]
@@ -67,6 +67,7 @@ pub(super) struct Waiting {
     pub(super) messages: Vec<MessageRef>,
     pub(super) words: OnceLock<Vec<String>>,
     pub(super) summary: SessionSummary,
+    pub(super) waits: Option<Arc<Waits>>,
     /// The session without its loops, for the first record of a new session.
     pub(super) begin: Option<Session>,
     /// The result of its transaction, or the reason why it failed.
@@ -179,7 +180,7 @@ fn put(t: &Transaction<'_>, batch: &[Arc<Waiting>]) -> Result<Vec<(Arc<Writing>,
     }
     let mut written = Vec::with_capacity(sessions.len());
     for (stored, last) in sessions.into_values() {
-        rows::put_summary(t, stored, &last.summary, last.number)?;
+        rows::put_summary(t, stored, (&last.summary, last.waits.as_deref()), last.number)?;
         written.push((Arc::clone(&last.session), stored));
     }
     Ok(written)

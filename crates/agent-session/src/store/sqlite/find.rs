@@ -12,6 +12,8 @@ use super::sealed::Sealed;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
+use crate::store::BlockingSessionStore as _;
+use crate::unfinished::UnfinishedSessions;
 
 /// The condition after `WHERE`, and the values of its parameters.
 struct Conditions {
@@ -29,6 +31,9 @@ impl Conditions {
     }
 }
 
+/// The condition of sessions that can have an open run.
+pub(super) const CAN_BE_OPEN: &str = "status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')";
+
 pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;
     store.shared.read("searched", |t| {
@@ -36,7 +41,7 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
         let conditions = conditions(store, t, query, &asked)?;
         let filter = if conditions.text.is_empty() { "1" } else { &conditions.text };
         let total: i64 = t
-            .prepare_cached(&format!("SELECT count(*) FROM sessions s WHERE {filter}"))?
+            .prepare_cached(&format!("SELECT count(*) FROM sessions AS s NOT INDEXED WHERE {filter}"))?
             .query_row(params_from_iter(&conditions.bound), |row| row.get(0))?;
         found.total = usize::try_from(total).unwrap_or_default();
         let column = match query.sort {
@@ -51,7 +56,7 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
             Order::Descending => "DESC",
         };
         let sql = format!(
-            "SELECT session, id, sealed FROM sessions s WHERE {filter} ORDER BY {column} {direction}, id ASC
+            "SELECT session, id, sealed FROM sessions AS s NOT INDEXED WHERE {filter} ORDER BY {column} {direction}, id ASC
              LIMIT ? OFFSET ?"
         );
         let mut bound = conditions.bound;
@@ -69,8 +74,18 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
                 Err(failure) => return Err(failure),
             }
         }
+        for id in lost_ids(t)? {
+            let lost = Failure::damaged(&id, "its row", "the row is missing".to_owned());
+            found.unreadable.push((SessionId::from(id), lost.named(store.path(), "read")));
+        }
         Ok(found)
     })
+}
+
+/// Returns the ids of sessions whose rows are missing. The table is read as a whole, because a damaged index hides rows.
+pub(super) fn lost_ids(t: &Transaction<'_>) -> Result<Vec<String>, Failure> {
+    let mut statement = t.prepare_cached("SELECT id FROM ids EXCEPT SELECT id FROM sessions NOT INDEXED")?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
 /// Returns a session of the result.
@@ -95,6 +110,46 @@ fn look(
         summary.status = Some(LoopStatus::Interrupted);
     }
     Ok(FoundSession { summary, hits })
+}
+
+/// Returns the open runs. A session is loaded if its summary does not tell whether it has one.
+pub(super) fn unfinished(store: &SqliteStore) -> Result<UnfinishedSessions, SessionError> {
+    let mut found = UnfinishedSessions::default();
+    for (id, sealed) in summaries(store, CAN_BE_OPEN)? {
+        match sealed {
+            Some(Sealed { summary, waits: Some(waits), .. }) => {
+                let run = waits.unfinished(summary, || is_written(store, id.as_str()));
+                found.runs.extend(run);
+            }
+            _ => found.add(id.clone(), store.load_session(id.as_str())),
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the sessions that can have a deferred call without a result, and those that cannot be read.
+pub(super) fn deferring_ids(store: &SqliteStore) -> Result<Vec<SessionId>, SessionError> {
+    let all = summaries(store, "1")?.into_iter();
+    let can_wait = |sealed: &Option<Sealed>| {
+        sealed.as_ref().and_then(|sealed| sealed.waits.as_ref()).is_none_or(|waits| waits.has_deferred)
+    };
+    Ok(all.filter(|(_, sealed)| can_wait(sealed)).map(|(id, _)| id).collect())
+}
+
+/// Returns the summaries of sessions, newest first; `None` for one that is damaged or that version 1 stored.
+fn summaries(store: &SqliteStore, filter: &str) -> Result<Vec<(SessionId, Option<Sealed>)>, SessionError> {
+    store.shared.read("read", |t| {
+        let sql = format!("SELECT id, sealed FROM sessions NOT INDEXED WHERE {filter} ORDER BY changed DESC");
+        let mut statement = t.prepare_cached(&sql)?;
+        let rows = statement.query_map([], |row| {
+            let (id, sealed): (String, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+            let sealed = sealed.and_then(|line| Sealed::read(&line, &id).ok());
+            Ok((SessionId::from(id), sealed))
+        })?;
+        let mut found: Vec<_> = rows.collect::<Result<_, _>>()?;
+        found.extend(lost_ids(t)?.into_iter().map(|id| (SessionId::from(id), None)));
+        Ok(found)
+    })
 }
 
 fn is_written(store: &SqliteStore, id: &str) -> bool {
@@ -161,7 +216,7 @@ fn conditions(
 }
 
 fn open_sessions(t: &Transaction<'_>) -> Result<Vec<String>, Failure> {
-    let mut statement = t.prepare_cached("SELECT id FROM sessions WHERE status = 'Running'")?;
+    let mut statement = t.prepare_cached("SELECT id FROM sessions NOT INDEXED WHERE status = 'Running'")?;
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 

@@ -5,11 +5,11 @@ use rusqlite::{Transaction, params};
 use serde_json::Value;
 
 use super::super::json::form2::write_lines;
-use super::super::summary::SessionSummary;
+use super::super::summary::{SessionSummary, Waits};
 use super::super::words;
 use super::Failure;
 use super::lookup::row_of;
-use super::sealed::Sealed;
+use super::sealed::SealedLine;
 use crate::error::SessionError;
 use crate::model::{LoopStatus, Session};
 
@@ -37,6 +37,7 @@ pub(super) struct Encoded<'a> {
     /// The size of all lines.
     pub(super) bytes: u64,
     summary: SessionSummary,
+    waits: Option<Waits>,
     words: Words,
     /// The words of each message, if they replace others.
     indexed: Vec<String>,
@@ -54,7 +55,15 @@ impl<'a> Encoded<'a> {
             Words::Kept => Vec::new(),
             Words::Replaced => messages(session).map(words_of).collect(),
         };
-        Ok(Self { session, lines, bytes, summary: SessionSummary::of(session), words, indexed })
+        Ok(Self {
+            session,
+            lines,
+            bytes,
+            summary: SessionSummary::of(session),
+            waits: Waits::of(session),
+            words,
+            indexed,
+        })
     }
 
     /// Writes the session and deletes its records.
@@ -77,7 +86,7 @@ impl<'a> Encoded<'a> {
         // The rows of version 1.
         t.prepare_cached("DELETE FROM loops WHERE session = ?1")?.execute([row])?;
         self.put_all_words(t, row)?;
-        put_summary(t, stored, &self.summary, self.session.journal_records)?;
+        put_summary(t, stored, (&self.summary, self.waits.as_ref()), self.session.journal_records)?;
         Ok(stored)
     }
 
@@ -120,7 +129,7 @@ fn insert(t: &Transaction<'_>, id: &SessionId) -> Result<i64, Failure> {
 pub(super) fn put_summary(
     t: &Transaction<'_>,
     Stored { row, lines }: Stored,
-    s: &SessionSummary,
+    (s, waits): (&SessionSummary, Option<&Waits>),
     records: u64,
 ) -> Result<(), Failure> {
     t.prepare_cached(
@@ -137,7 +146,7 @@ pub(super) fn put_summary(
         s.status.map(status_name),
         number(s.usage.total_tokens),
         number(s.cost_micros),
-        Sealed { lines, records, summary: s }.line()?,
+        SealedLine { lines, records, summary: s, waits }.line()?,
     ])?;
     let mut statement = t.prepare_cached("INSERT OR IGNORE INTO models (session, model) VALUES (?1, ?2)")?;
     for model in &s.models {

@@ -3,20 +3,33 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::lines;
-use super::super::summary::SessionSummary;
+use super::super::summary::{SessionSummary, Waits};
 use super::Failure;
 
 /// The column `sealed` of a session.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Sealed<S = SessionSummary> {
+#[derive(Debug, Deserialize)]
+pub(super) struct Sealed {
     /// The number of lines.
     pub(super) lines: u64,
     /// The number of the last record that was acknowledged.
     pub(super) records: u64,
-    pub(super) summary: S,
+    pub(super) summary: SessionSummary,
+    /// What waits in the session; `None` if it is not known.
+    #[serde(default)]
+    pub(super) waits: Option<Waits>,
 }
 
-impl Sealed<&SessionSummary> {
+/// The column `sealed` of a session that is written.
+#[derive(Debug, Serialize)]
+pub(super) struct SealedLine<'a> {
+    pub(super) lines: u64,
+    pub(super) records: u64,
+    pub(super) summary: &'a SessionSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) waits: Option<&'a Waits>,
+}
+
+impl SealedLine<'_> {
     pub(super) fn line(&self) -> Result<Vec<u8>, Failure> {
         let mut line = Vec::new();
         lines::seal(&mut line, |out| serde_json::to_writer(out, self)).map_err(Failure::encode)?;

@@ -87,6 +87,7 @@ impl BlockingSessionWriter for SqliteWriter {
         self.add_size(record, begin.as_ref())?;
         self.is_new = false;
         let new = record.record().map(|r| r.messages.get(record.own_before..).unwrap_or_default());
+        let (summary, waits) = self.summary.update(record);
         let waiting = Arc::new(Waiting {
             session: Arc::clone(&self.session),
             number: record.number,
@@ -94,7 +95,8 @@ impl BlockingSessionWriter for SqliteWriter {
             durability: record.durability,
             messages: new.unwrap_or_default().to_vec(),
             words: OnceLock::new(),
-            summary: self.summary.update(record).clone(),
+            summary: summary.clone(),
+            waits: waits.cloned(),
             begin,
             outcome: OnceLock::new(),
         });

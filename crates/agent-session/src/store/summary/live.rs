@@ -1,10 +1,12 @@
 //! The summary of a session that is being written.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use agent_core::Usage;
 
 use super::super::SessionRecord;
+use super::waits::{LiveWaits, Waits};
 use super::{SessionSummary, status_of, status_of_session};
 use crate::model::{LoopStatus, Session};
 
@@ -16,6 +18,7 @@ pub(in crate::store) struct LiveSummary {
     status: LiveStatus,
     /// The tokens of each loop that the summary includes.
     used: Vec<Usage>,
+    waits: LiveWaits,
 }
 
 impl LiveSummary {
@@ -24,11 +27,21 @@ impl LiveSummary {
             summary: SessionSummary::of(session),
             status: LiveStatus::of(session),
             used: session.loops.iter().map(|record| record.usage).collect(),
+            waits: LiveWaits::of(session),
         }
     }
 
-    /// Updates the summary by a record and returns it.
-    pub(in crate::store) fn update(&mut self, record: &SessionRecord<'_>) -> &SessionSummary {
+    /// Updates the summary by a record, and returns it with what waits in the session.
+    pub(in crate::store) fn update(
+        &mut self,
+        record: &SessionRecord<'_>,
+    ) -> (&SessionSummary, Option<&Arc<Waits>>) {
+        self.waits.update(record);
+        self.update_summary(record);
+        (&self.summary, self.waits.current())
+    }
+
+    fn update_summary(&mut self, record: &SessionRecord<'_>) {
         let (summary, session) = (&mut self.summary, record.session);
         if summary.agent_id != session.agent_id {
             summary.agent_id = session.agent_id.clone();
@@ -41,7 +54,7 @@ impl LiveSummary {
         }
         summary.loops = session.loops.len() as u64;
         summary.status = self.status.update(record.session, record.position);
-        let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return summary };
+        let (Some(position), Some(loop_record)) = (record.position, record.record()) else { return };
         summary.add_model(&loop_record.config.model);
         for message in loop_record.messages.iter().skip(record.own_before) {
             summary.messages += 1;
@@ -55,7 +68,6 @@ impl LiveSummary {
             summary.usage = without(&summary.usage, used).combine(&loop_record.usage);
             *used = loop_record.usage;
         }
-        summary
     }
 }
 

@@ -7,11 +7,13 @@ use serde::Deserialize;
 
 use super::super::super::SessionSummary;
 use super::super::super::lines;
+use super::super::super::summary::Waits;
 use crate::error::SessionError;
 
 /// What a list needs of a file.
 pub(in super::super) struct FileHead {
     pub(in super::super) summary: SessionSummary,
+    pub(in super::super) waits: Option<Waits>,
     /// The number of the last journal record that the file contains.
     pub(in super::super) journal_records: u64,
 }
@@ -29,6 +31,8 @@ pub(in super::super) fn read_head(
     struct Head {
         session: Numbers,
         summary: SessionSummary,
+        #[serde(default)]
+        waits: Option<Waits>,
     }
     #[derive(Deserialize)]
     struct Numbers {
@@ -43,9 +47,9 @@ pub(in super::super) fn read_head(
     }
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let line = line.strip_suffix(b",").unwrap_or(line);
-    let Head { session, summary } = lines::parse(line).map_err(corrupt)?;
+    let Head { session, summary, waits } = lines::parse(line).map_err(corrupt)?;
     if summary.session_id != *id {
         return Err(corrupt(format!("the file holds session {:?}", summary.session_id)));
     }
-    Ok(FileHead { summary, journal_records: session.journal_records })
+    Ok(FileHead { summary, waits, journal_records: session.journal_records })
 }

@@ -32,6 +32,8 @@ struct ReadLine<'a> {
     #[serde(rename = "loop", default)]
     loop_id: Option<LoopId>,
     #[serde(default)]
+    digest: Option<u32>,
+    #[serde(default)]
     after: Counts,
     #[serde(borrow, default)]
     messages: Vec<&'a RawValue>,
@@ -49,6 +51,7 @@ pub(in super::super) struct ReadFile {
     pub(in super::super) broken: Vec<SessionError>,
     /// The form that the file's second line names; `None` if that line is damaged.
     pub(in super::super) form: Option<u32>,
+    pub(in super::super) digest: u32,
 }
 
 /// Reads a session from a file of `size` bytes.
@@ -67,6 +70,8 @@ pub(in super::super) fn read(
     let mut line = Vec::new();
     let mut at = 0;
     let mut is_ended = false;
+    // The damaged lines since the last intact one, which are reported and have numbers, too.
+    let mut damaged = 0;
     loop {
         line.clear();
         at += 1;
@@ -86,23 +91,30 @@ pub(in super::super) fn read(
                 None => Err("it is not complete".to_owned()),
             },
         };
+        let missing = reader.missing_before.take().filter(|missing| missing.len() > damaged);
+        if let Some(missing) = missing {
+            let text =
+                format!("{} records before record {} are missing", missing.len() - damaged, missing.end);
+            broken.push(SessionError::corrupt(path, format!("line {at}"), text));
+        }
+        damaged = if read.is_ok() { 0 } else { damaged + 1 };
         if let Err(reason) = read {
             broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
             if gaps == Gaps::Refused {
-                return Ok(ReadFile { recording: None, broken, form: reader.form });
+                return Ok(ReadFile { recording: None, broken, form: reader.form, digest: 0 });
             }
         }
     }
     if broken.is_empty() && !(is_ended && reader.is_complete()) {
         broken.push(SessionError::corrupt(path, format!("line {at}"), reader.missing()));
     }
-    let form = reader.form;
+    let (form, digest) = (reader.form, reader.digest.clone().finish());
     let recording = reader.finish().map_err(|reason| SessionError::corrupt(path, "a loop", reason));
     match recording {
-        Ok(recording) => Ok(ReadFile { recording, broken, form }),
+        Ok(recording) => Ok(ReadFile { recording, broken, form, digest }),
         Err(error) => {
             broken.push(error);
-            Ok(ReadFile { recording: None, broken, form })
+            Ok(ReadFile { recording: None, broken, form, digest })
         }
     }
 }
@@ -122,6 +134,11 @@ pub(in crate::store) struct LineReader<'a> {
     wanted: Option<usize>,
     /// The remaining bytes that references can expand to.
     budget: usize,
+    digest: lines::Digest,
+    /// The numbers before the last line that no line had.
+    missing_before: Option<std::ops::Range<usize>>,
+    /// Whether a line was missing or damaged.
+    has_gap: bool,
 }
 
 impl<'a> LineReader<'a> {
@@ -136,6 +153,9 @@ impl<'a> LineReader<'a> {
             next: 0,
             wanted: None,
             budget: budget_for(size),
+            digest: lines::Digest::default(),
+            missing_before: None,
+            has_gap: false,
         }
     }
 
@@ -157,11 +177,22 @@ impl<'a> LineReader<'a> {
     /// # Errors
     /// The reason why the line cannot be applied.
     pub(in crate::store) fn take(&mut self, line: &[u8]) -> Result<(), String> {
+        let before = self.digest.clone();
+        self.digest.add(line);
         let line: ReadLine<'_> = lines::parse(line)?;
         if line.n != self.next && (self.gaps == Gaps::Refused || line.n < self.next) {
             return Err(format!("it is record {}, and record {} is missing", line.n, self.next));
         }
+        self.missing_before = (line.n > self.next).then_some(self.next..line.n);
+        self.has_gap |= self.missing_before.is_some();
         self.next = line.n + 1;
+        if let Some(digest) = line.digest {
+            // What is missing is reported already.
+            let is_same = self.has_gap || before.finish() == digest;
+            return is_same
+                .then_some(())
+                .ok_or_else(|| "lines before it are not those that were written with it".to_owned());
+        }
         if let Some(session) = line.session {
             let session = Session::from_value(session).map_err(|e| e.to_string())?;
             if session.session_id != *self.id {

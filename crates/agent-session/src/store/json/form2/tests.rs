@@ -40,13 +40,15 @@ fn lines_that_are_exchanged_missing_or_doubled_are_errors() {
     let text = std::fs::read_to_string(&path).unwrap();
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let with = |order: &[usize]| order.iter().map(|at| lines[*at]).collect::<String>();
-    assert_eq!(lines.len(), 6);
+    assert_eq!(lines.len(), 7);
     for order in [
-        &[0, 1, 3, 2, 4, 5][..],
-        &[0, 1, 2, 4, 5],
-        &[0, 1, 2, 2, 3, 4, 5],
-        &[0, 1, 2, 3, 5],
-        &[0, 1, 2, 3, 4, 5, 5],
+        &[0, 1, 3, 2, 4, 5, 6][..],
+        &[0, 1, 2, 4, 5, 6],
+        &[0, 1, 2, 2, 3, 4, 5, 6],
+        &[0, 1, 2, 3, 4, 6],
+        &[0, 1, 2, 3, 5, 4, 6],
+        &[0, 1, 2, 3, 4, 5, 5, 6],
+        &[0, 1, 2, 3, 4, 5, 6, 6],
     ] {
         std::fs::write(&path, with(order)).unwrap();
         assert!(store.load_session("s-1").is_err(), "{order:?}");

@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::super::SessionSummary;
-use super::super::super::lines::seal;
+use super::super::super::lines::{Digest, seal};
+use super::super::super::summary::Waits;
 use super::{BEGIN, END, FORM};
 use crate::error::SessionError;
 use crate::model::event_messages::Places;
@@ -24,6 +25,8 @@ struct SessionLine<'a> {
     form: u32,
     session: &'a Value,
     summary: &'a SessionSummary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waits: Option<&'a Waits>,
     lines: usize,
 }
 
@@ -47,7 +50,14 @@ struct ContentLine<'a> {
     events: Events<'a>,
 }
 
-/// Writes the file of a session.
+/// The last line, which tells that all lines were written together.
+#[derive(Serialize)]
+struct EndLine {
+    n: usize,
+    digest: u32,
+}
+
+/// Writes the file of a session, and returns the digest of its lines.
 ///
 /// # Errors
 /// When the session cannot be written as JSON, or the file cannot be written.
@@ -55,12 +65,14 @@ pub(in super::super) fn write(
     session: &Session,
     path: &Path,
     file: &mut impl Write,
-) -> Result<(), SessionError> {
+) -> Result<u32, SessionError> {
     let mut bytes = BEGIN.to_vec();
     let mut separator: &[u8] = b"";
+    let mut digest = Digest::default();
     write_lines(session, |line| {
         bytes.extend_from_slice(separator);
         bytes.extend_from_slice(line);
+        digest.add(line);
         separator = b",\n";
         if bytes.len() < BUFFER {
             return Ok(());
@@ -71,7 +83,8 @@ pub(in super::super) fn write(
     })?;
     bytes.push(b'\n');
     bytes.extend_from_slice(END);
-    file.write_all(&bytes).map_err(SessionError::io(path, "written"))
+    file.write_all(&bytes).map_err(SessionError::io(path, "written"))?;
+    Ok(digest.finish())
 }
 
 /// Passes each line of a session to `put`, with its checksum and without a line feed.
@@ -84,10 +97,18 @@ pub(in crate::store) fn write_lines(
 ) -> Result<(), SessionError> {
     let encode = |source| SessionError::Encode { what: "the session", source };
     let parts: Vec<Vec<Counts>> = session.loops.iter().map(parts_of).collect();
-    let lines = 1 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
-    let mut out = Lines { put, bytes: Vec::new(), n: 0 };
+    let lines = 2 + session.loops.len() + parts.iter().map(Vec::len).sum::<usize>();
+    let mut out = Lines { put, bytes: Vec::new(), n: 0, digest: Digest::default() };
     let (head, summary) = (session.head_value().map_err(encode)?, SessionSummary::of(session));
-    out.line(|n| SessionLine { n, form: FORM, session: &head, summary: &summary, lines })?;
+    let waits = Waits::of(session);
+    out.line(|n| SessionLine {
+        n,
+        form: FORM,
+        session: &head,
+        summary: &summary,
+        waits: waits.as_ref(),
+        lines,
+    })?;
     let mut groups = Groups::default();
     for (record, parts) in session.loops.iter().zip(parts) {
         let mut head = write_head(record).map_err(encode)?;
@@ -102,7 +123,8 @@ pub(in crate::store) fn write_lines(
             after = to;
         }
     }
-    Ok(())
+    let digest = out.digest.clone().finish();
+    out.line(|n| EndLine { n, digest })
 }
 
 /// Returns where the lines of a loop end: after each turn, and after the last event.
@@ -158,6 +180,7 @@ struct Lines<P> {
     /// The buffer of a line, reused for its capacity.
     bytes: Vec<u8>,
     n: usize,
+    digest: Digest,
 }
 
 impl<P: FnMut(&[u8]) -> Result<(), SessionError>> Lines<P> {
@@ -167,6 +190,7 @@ impl<P: FnMut(&[u8]) -> Result<(), SessionError>> Lines<P> {
         self.bytes.clear();
         seal(&mut self.bytes, |out| serde_json::to_writer(out, &line))
             .map_err(|source| SessionError::Encode { what: "the session", source })?;
+        self.digest.add(&self.bytes);
         (self.put)(&self.bytes)
     }
 }

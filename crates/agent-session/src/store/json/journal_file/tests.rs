@@ -42,9 +42,10 @@ impl Scene {
             position: None,
             own_before: 0,
             other_before: 0,
+            run: None,
         };
         let summary = self.summary.update(&record);
-        self.journal.append(&record, summary, &mut Vec::new()).unwrap()
+        self.journal.append(&record, summary, None, &mut Vec::new()).unwrap()
     }
 }
 

@@ -31,6 +31,7 @@
 
 mod bytes;
 mod cause;
+mod found;
 mod json;
 mod memory;
 

@@ -12,7 +12,7 @@ use crate::identity::Timestamp;
 use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
 use crate::provider::{CacheMiss, ModelRequest, StreamProvider, WireHooks};
-use crate::tool::{ToolDefinition, ToolDefinitions, ToolLoading, ToolSearch};
+use crate::tool::{TOOL_SEARCH, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearch};
 
 /// The number of models whose last request is stored. A conversation that alternates between more has lost its caches
 /// anyway.
@@ -189,7 +189,8 @@ fn explain(
         return None;
     }
     let cause = difference.map_or(CacheBreakCause::Unknown, |d| d.cause);
-    let found = CacheBreak { byte, message, ..CacheBreak::new(call, &field, cause, rebilled_tokens) };
+    let mut found = CacheBreak { byte, message, ..CacheBreak::new(call, &field, cause, rebilled_tokens) };
+    found.intended |= loads_found_tools(&found.cause, request);
     Some(Box::new(Found { found, last: last.usage }))
 }
 
@@ -204,6 +205,13 @@ fn shown<'r>(request: &'r ModelRequest, last: &ModelRequest) -> Cow<'r, ModelReq
         |tool: &&ToolDefinition| tool.loading == ToolLoading::Always || loaded.contains(tool.name.as_str());
     let tools: ToolDefinitions = request.tools.definitions().iter().filter(is_shown).cloned().collect();
     Cow::Owned(ModelRequest { tools: tools.with_search(ToolSearch::Vendor), ..request.clone() })
+}
+
+/// Returns whether the only change is that tools were listed which the model has found or called.
+fn loads_found_tools(cause: &CacheBreakCause, request: &ModelRequest) -> bool {
+    let CacheBreakCause::Tools { added, removed, changed, reordered: false } = cause else { return false };
+    let searches = request.tools.definitions().iter().any(|tool| tool.name == TOOL_SEARCH);
+    searches && !added.iter().any(|name| name == TOOL_SEARCH) && removed.is_empty() && changed.is_empty()
 }
 
 /// Encodes the body of a request without cache markers, with the key of the current call.

@@ -87,8 +87,8 @@ async fn a_tool_that_a_server_adds_later_is_deferred_and_found() {
     .exhaustive();
     let agent = agent(&model).with_mcp_server(child("sdk").deferred()).await.unwrap();
     agent.prompt("Go.").unwrap().collect().await;
-    until("the new tool", || agent.tools().iter().any(|tool| tool.name() == "grown")).await;
-    assert!(agent.tools().iter().all(|tool| tool.loading() == ToolLoading::Deferred));
+    until("the new tool", || agent.state().tools.iter().any(|tool| tool.name() == "grown")).await;
+    assert!(agent.state().tools.iter().all(|tool| tool.loading() == ToolLoading::Deferred));
     agent.prompt("And now?").unwrap().collect().await;
     let names = |at: usize| -> Vec<String> {
         model.requests()[at].tools.definitions().iter().map(|tool| tool.name.clone()).collect()

@@ -107,9 +107,14 @@ fn common(
     for (name, author) in std::iter::once(("own", thinks)).chain(strangers.iter().map(|(name, m)| (*name, m)))
     {
         let history = past::with_search(author)?.end()?;
-        scenes.push(scene(format!("deferred-tools-of-{name}"), thinks, history, |r| {
-            r.tools = tools::with_deferred(search);
-        }));
+        scenes.push(scene(
+            if name == "own" { "own-deferred-tools".to_owned() } else { format!("deferred-tools-of-{name}") },
+            thinks,
+            history,
+            |r| {
+                r.tools = tools::with_deferred(search);
+            },
+        ));
     }
     for level in LEVELS {
         scenes.push(scene(format!("thinking-{}", level.as_str()), thinks, Past::question()?, |r| {

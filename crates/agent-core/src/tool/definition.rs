@@ -29,7 +29,7 @@ impl ToolDefinition {
         Self { name: name.into(), description: description.into(), parameters, loading: ToolLoading::Always }
     }
 
-    /// Returns an estimate of the tokens that the definition takes in a request: a quarter of its bytes.
+    /// Returns an estimate of the tokens of the definition in a request: a quarter of its bytes.
     pub(super) fn tokens(&self) -> u64 {
         let bytes = self.name.len() + self.description.len() + self.parameters.to_string().len();
         (bytes as u64).div_ceil(4)
@@ -69,7 +69,7 @@ impl ToolDefinitions {
         Arc::ptr_eq(&a.inner, &b.inner)
     }
 
-    /// Returns an estimate of the tokens that the definitions take in a prompt: a quarter of their bytes, without those of
+    /// Returns an estimate of the tokens of the definitions in a prompt: a quarter of their bytes, without those of
     /// deferred definitions, which the vendor does not show to the model.
     #[must_use]
     pub fn tokens(&self) -> u64 {

@@ -161,8 +161,9 @@ pub use tool::validate::{
 };
 #[doc(inline)]
 pub use tool::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
-    ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates, Tools,
+    AgentTool, DeferTools, Effects, TOOL_SEARCH, ToolConcurrency, ToolContext, ToolDefinition,
+    ToolDefinitions, ToolError, ToolExecutionStrategy, ToolLoading, ToolResult, ToolSearch, ToolSignal,
+    ToolUpdates, Tools, found_tools,
 };
 #[doc(inline)]
 pub use tool::{Tool, argument_schema, tool_fn};

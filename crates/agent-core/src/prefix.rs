@@ -31,6 +31,7 @@
 
 mod bytes;
 mod cause;
+mod found;
 mod json;
 mod memory;
 
@@ -65,7 +66,8 @@ pub struct CacheBreak {
     pub message: Option<usize>,
     /// The cause, as far as it is known.
     pub cause: CacheBreakCause,
-    /// Whether the break is intended: a compaction breaks the prefix to shorten it.
+    /// Whether the break is intended: a compaction breaks the prefix to shorten it, and found tools are added to the list of
+    /// an agent with [deferred tools](crate::Tools::deferred).
     pub intended: bool,
     /// The estimated tokens that were sent before and are charged in full again: everything unchanged after the
     /// break.

@@ -44,6 +44,7 @@ pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, Sent
 
 pub use crate::message::overflow;
 use crate::model::ModelConfig;
+use crate::tool::ToolSearch;
 
 /// Calls a model and streams its reply. Implement it to add a provider.
 #[async_trait]
@@ -77,6 +78,14 @@ pub trait StreamProvider: Send + Sync {
     fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
         let _ = model;
         None
+    }
+
+    /// Returns how this model finds the tools that are [deferred](crate::Tools::deferred). The default works with every
+    /// model: the agent searches, and requests list the found tools. A provider that returns another way expresses it in
+    /// its requests. A provider that wraps another one must forward this method.
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        let _ = model;
+        ToolSearch::Listed
     }
 
     /// Checks whether this model could be called: the protocol is known, a key is present, and the address is valid.
@@ -126,6 +135,10 @@ impl<P: StreamProvider + ?Sized> StreamProvider for Arc<P> {
 
     fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {
         (**self).complete_model(model)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        (**self).tool_search(model)
     }
 
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {

@@ -14,7 +14,11 @@
 mod child;
 mod context;
 mod definition;
+mod listing;
+mod loading;
+mod ranking;
 mod result;
+mod search;
 mod tools;
 mod typed;
 pub mod validate;
@@ -35,7 +39,11 @@ use serde_json::Value;
 pub use child::ChildRun;
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
 pub use definition::{ToolDefinition, ToolDefinitions};
+pub(crate) use listing::{FoundBy, FoundTool};
+pub use loading::{DeferTools, ToolLoading, ToolSearch};
 pub use result::{ToolError, ToolResult};
+pub(crate) use search::found_names;
+pub use search::{TOOL_SEARCH, found_tools};
 pub use tools::Tools;
 pub(crate) use typed::plain_schema;
 pub use typed::{FunctionTool, Tool, argument_schema, tool_fn};
@@ -139,6 +147,13 @@ pub trait AgentTool: Send + Sync {
         ToolConcurrency::Parallel
     }
 
+    /// Returns whether the model receives the definition of the tool with every request or after it has searched for the
+    /// tool. Defaults to [`ToolLoading::Always`]; [`Tools::deferred`] marks tools. A tool that wraps another one must forward
+    /// this method.
+    fn loading(&self) -> ToolLoading {
+        ToolLoading::Always
+    }
+
     /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
     /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -206,6 +221,10 @@ impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
 
     fn concurrency(&self) -> ToolConcurrency {
         (**self).concurrency()
+    }
+
+    fn loading(&self) -> ToolLoading {
+        (**self).loading()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -19,12 +19,13 @@ mod decode;
 mod encode;
 mod error;
 mod extras;
+mod search;
 mod version;
 mod wire;
 
 use std::time::Duration;
 
-use agent_core::{ModelRequest, ProviderError};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
@@ -35,6 +36,7 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::{Named, body};
 #[cfg(feature = "vertex")]
 pub(crate) use error::rejected;
+pub(crate) use search::tool_search;
 
 /// The Messages protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,6 +60,10 @@ impl Protocol for Anthropic {
 
     fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
         cache_lifetime(request)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        tool_search(model)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

@@ -18,7 +18,7 @@ mod error;
 
 use std::time::Duration;
 
-use agent_core::{ModelRequest, ProviderError};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
 
 use crate::http_provider::http_provider;
 use crate::openai_responses::{OpenAiResponses, body};
@@ -46,6 +46,10 @@ impl Protocol for Azure {
 
     fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
         OpenAiResponses.cache_lifetime(request)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        OpenAiResponses.tool_search(model)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

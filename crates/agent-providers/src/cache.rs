@@ -1,7 +1,7 @@
 //! The lifetimes that a vendor offers for its prompt cache, and those that a request gets.
 
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
-mod openai;
+pub(crate) mod openai;
 
 #[cfg(test)]
 mod tests;

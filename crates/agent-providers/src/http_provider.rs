@@ -43,6 +43,10 @@ macro_rules! http_provider {
                 $crate::catalogue::complete(model)
             }
 
+            fn tool_search(&self, model: &agent_core::ModelConfig) -> agent_core::ToolSearch {
+                $crate::protocol::Protocol::tool_search(&self.protocol, model)
+            }
+
             fn check(&self, model: &agent_core::ModelConfig) -> Result<(), agent_core::ProviderError> {
                 $crate::protocol::Protocol::check(&self.protocol, model)
             }

@@ -22,11 +22,12 @@ mod decode;
 mod encode;
 mod error;
 mod marks;
+mod search;
 mod wire;
 
 use std::time::Duration;
 
-use agent_core::{ModelRequest, ProviderError};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
 
 use crate::cache::OpenAiCache;
 use crate::http_provider::http_provider;
@@ -57,6 +58,10 @@ impl Protocol for OpenAiResponses {
 
     fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
         encode::cache(request).map(OpenAiCache::lifetime)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        search::tool_search(model)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

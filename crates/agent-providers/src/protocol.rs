@@ -11,7 +11,7 @@ use crate::body_buffer;
 use crate::tap::Tap;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ModelRequest,
-    ProviderError,
+    ProviderError, ToolSearch,
 };
 use futures_util::TryFutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -182,6 +182,11 @@ pub(crate) trait Protocol: Send + Sync {
     /// Returns how long the vendor keeps what this request caches, if that is known.
     fn cache_lifetime(&self, _request: &ModelRequest) -> Option<Duration> {
         None
+    }
+
+    /// Returns how this model finds deferred tools.
+    fn tool_search(&self, _model: &ModelConfig) -> ToolSearch {
+        ToolSearch::Listed
     }
 
     /// Parses an error response.

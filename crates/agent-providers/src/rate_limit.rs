@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use agent_core::{
     CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret, StreamEvent,
-    StreamProvider, Usage,
+    StreamProvider, ToolLoading, ToolSearch, Usage,
 };
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -205,6 +205,10 @@ impl StreamProvider for RateLimited {
         self.provider.complete_model(model)
     }
 
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        self.provider.tool_search(model)
+    }
+
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         self.provider.provider_id_for(model)
     }
@@ -224,7 +228,7 @@ impl StreamProvider for RateLimited {
 
 /// Estimates the tokens of the prompt.
 fn estimate(request: &ModelRequest) -> u64 {
-    let tools = request.tools.definitions().iter();
+    let tools = request.tools.definitions().iter().filter(|tool| tool.loading == ToolLoading::Always);
     let told: usize =
         tools.map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len()).sum();
     let bytes = told.saturating_add(request.system_prompt.len());

@@ -196,6 +196,11 @@ struct DocumentsGuide;
 #[doc = include_str!("../../../docs/guides/deferred.md")]
 struct DeferredGuide;
 
+/// Runs the examples of the guide to deferred tools.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/many-tools.md")]
+struct ManyToolsGuide;
+
 /// Runs the example of the guide to a compaction strategy and a token counter.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-compaction.md")]

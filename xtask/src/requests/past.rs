@@ -1,8 +1,8 @@
 //! Conversations that a run continues: from the same provider and from others, complete and damaged.
 
 use agent_core::{
-    ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason, ToolArguments,
-    ToolResultMessage,
+    ApiProtocol, AssistantMessage, Content, Entry, History, Message, ModelConfig, StopReason, TOOL_SEARCH,
+    ToolArguments, ToolResultMessage,
 };
 use anyhow::Context as _;
 use serde_json::json;
@@ -181,6 +181,40 @@ fn opaque(author: &ModelConfig) -> Vec<Content> {
         ],
         _ => Vec::new(),
     }
+}
+
+/// A search for a tool, the call of the tool that was found, and the vendor's own search if the author has one.
+pub(super) fn with_search(author: &ModelConfig) -> anyhow::Result<Past> {
+    let searched = || -> anyhow::Result<Past> {
+        let mut past = Past::by(author).user(vec![Content::text("Refund order 7.")])?;
+        let reply = past.message(
+            StopReason::ToolUse,
+            vec![Content::tool_call("call_s", TOOL_SEARCH, json!({"query": "refund"}))],
+        );
+        let mut result = ToolResultMessage::new(
+            "call_s".into(),
+            TOOL_SEARCH.into(),
+            vec![Content::text("Found 1 tool. You can call it now:\n- refund_order: Refunds an order.")],
+        );
+        result.details = json!({"tools": [super::tools::found()]});
+        past.history.push_exchange(entry(reply), vec![entry(result)]).context("a search")?;
+        Ok(past)
+    };
+    let call = Content::tool_call("call_r", "refund_order", json!({"order": "7"}));
+    let mut content = Vec::new();
+    let past = if author.api == ApiProtocol::AnthropicMessages {
+        let query = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "tool_search_tool_bm25", "input": {"query": "refund"}});
+        let found = json!({"type": "tool_search_tool_result", "tool_use_id": "srvtoolu_1", "content": {
+            "type": "tool_search_tool_search_result",
+            "tool_references": [{"type": "tool_reference", "tool_name": "refund_order"}]}});
+        content.push(Content::opaque("server_tool_use", query));
+        content.push(Content::opaque("tool_search_tool_result", found));
+        Past::by(author).user(vec![Content::text("Refund order 7.")])?
+    } else {
+        searched()?
+    };
+    content.push(call);
+    past.exchange(content, vec![(vec![Content::text("refunded")], false)])
 }
 
 fn entry(message: impl Into<Message>) -> Entry {

@@ -7,7 +7,10 @@ mod ollama;
 mod openai_chat;
 mod responses;
 
-use agent_core::{ApiProtocol, Content, History, ModelConfig, ModelRequest, ResponseFormat, ThinkingLevel};
+use agent_core::{
+    ApiProtocol, Content, History, ModelConfig, ModelRequest, ResponseFormat, StreamProvider as _,
+    ThinkingLevel,
+};
 use serde_json::json;
 
 use super::files;
@@ -101,6 +104,19 @@ fn common(
             r.options.response_format = ResponseFormat::JsonObject
         }),
     ];
+    let search = agent_providers::ProviderRegistry::default().tool_search(thinks);
+    for (name, author) in std::iter::once(("own", thinks)).chain(strangers.iter().map(|(name, m)| (*name, m)))
+    {
+        let history = past::with_search(author)?.end()?;
+        scenes.push(scene(
+            if name == "own" { "own-deferred-tools".to_owned() } else { format!("deferred-tools-of-{name}") },
+            thinks,
+            history,
+            |r| {
+                r.tools = tools::with_deferred(search);
+            },
+        ));
+    }
     for level in LEVELS {
         scenes.push(scene(format!("thinking-{}", level.as_str()), thinks, Past::question()?, |r| {
             r.options.thinking_level = *level;

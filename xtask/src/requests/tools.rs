@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use agent_core::{
-    AgentTool, Content, Tool, ToolContext, ToolDefinition, ToolDefinitions, ToolError, ToolResult, tool_fn,
+    AgentTool, Content, TOOL_SEARCH, Tool, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
+    ToolLoading, ToolResult, ToolSearch, tool_fn,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -145,6 +146,29 @@ pub(super) fn tools() -> Vec<Arc<dyn AgentTool>> {
         Ok(vec![Content::text("12:00 ☀"), Content::text(""), Content::image(PIXEL, "image/png")])
     });
     vec![Arc::new(PlanTrip), Arc::new(Chart), Arc::new(clock), Arc::new(Note)]
+}
+
+/// All of them with a tool that the model must search for, as a request to a provider that searches this way names them.
+pub(super) fn with_deferred(search: ToolSearch) -> ToolDefinitions {
+    let schema = json!({"type": "object", "properties": {
+        "query": {"type": "string", "description": "What the tool should do."},
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+    }, "required": ["query"]});
+    let mut all = definitions().definitions().to_vec();
+    all.push(ToolDefinition::new(TOOL_SEARCH, "Searches for tools.", schema));
+    match search {
+        ToolSearch::Listed => all.push(found()),
+        ToolSearch::Vendor => all.push(ToolDefinition { loading: ToolLoading::Deferred, ..found() }),
+        _ => {}
+    }
+    ToolDefinitions::from(all).with_search(search)
+}
+
+/// The tool that a search finds.
+pub(super) fn found() -> ToolDefinition {
+    let schema =
+        json!({"type": "object", "properties": {"order": {"type": "string"}}, "required": ["order"]});
+    ToolDefinition::new("refund_order", "Refunds an order.", schema)
 }
 
 /// All of them, as a request names them.

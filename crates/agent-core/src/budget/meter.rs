@@ -13,6 +13,7 @@ use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, StreamProvider,
 };
+use crate::tool::ToolSearch;
 
 /// A provider whose calls are reserved and charged in a budget, for code that calls a model outside of a run: a
 /// judge, a compaction, or a tool. A call that the budget denies fails with [`ErrorKind::Quota`], and nothing is
@@ -108,6 +109,10 @@ impl StreamProvider for MeteredProvider {
 
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         self.inner.provider_id_for(model)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        self.inner.tool_search(model)
     }
 
     fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {

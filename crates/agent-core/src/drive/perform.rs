@@ -58,6 +58,7 @@ pub(crate) use model::LiveSink;
 use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
 use super::observers::Observation;
+use super::request::{listed_tools, target};
 use super::spans::{self, Spans};
 use super::{compaction, counted, gates, poll_sources};
 use crate::event::AgentEvent;
@@ -274,10 +275,16 @@ impl Performer {
                 Some(gates::evaluate(gate, run, &self.config.hooks, &self.cancel).await)
             }
             Step::Reserve { history, route, tokens, reported, forced, .. } => {
+                let listed = match target(&self.config, route) {
+                    Ok((provider, model)) => {
+                        listed_tools(&self.config, &self.tools, &self.prefixes, &history, &*provider, &model)
+                    }
+                    Err(_) => None,
+                };
                 let call = PlannedCall {
                     history: &history,
                     system_prompt: &self.system_prompt,
-                    tools: self.tools.definitions(),
+                    tools: listed.as_ref().unwrap_or_else(|| self.tools.definitions()),
                     route,
                     tokens,
                     reported,

@@ -1,5 +1,6 @@
 //! Builds the request of a model call from the configuration, the conversation and the hooks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::config::AgentLoopConfig;
@@ -7,9 +8,10 @@ use super::panics::contained;
 use crate::history::History;
 use crate::hooks::{HookError, Transform};
 use crate::message::AgentMessage;
-use crate::model::{ModelConfig, Secret};
+use crate::model::{ModelConfig, Secret, ToolChoice};
+use crate::prefix::Prefixes;
 use crate::provider::{ModelRequest, StreamProvider};
-use crate::tool::ToolDefinitions;
+use crate::tool::{ToolDefinitions, Tools};
 
 /// The message after a reply that another model paused, which only that model can continue without a message.
 const CONTINUE: &str = "[Your last reply was cut off. Continue where it ends.]";
@@ -18,7 +20,8 @@ const CONTINUE: &str = "[Your last reply was cut off. Continue where it ends.]";
 pub(super) struct RequestParts<'a> {
     pub(super) config: &'a AgentLoopConfig,
     pub(super) system_prompt: &'a Arc<str>,
-    pub(super) tools: &'a ToolDefinitions,
+    pub(super) tools: &'a Tools,
+    pub(super) prefixes: &'a Prefixes,
     pub(super) session_id: Option<String>,
 }
 
@@ -54,6 +57,8 @@ impl RequestParts<'_> {
         route: u32,
     ) -> Result<(Arc<dyn StreamProvider>, Box<ModelRequest>), String> {
         let (provider, model) = target(self.config, route)?;
+        // The hooks may remove the results of searches, so the conversation of the run decides which tools are loaded.
+        let listed = listed_tools(self.config, self.tools, self.prefixes, &history, &*provider, &model);
         let hooks = &self.config.hooks.context;
         let history = transformed("transform_context", &hooks.transform, history).await?;
         let history = transformed("convert_to_llm", &hooks.convert, history).await?;
@@ -69,7 +74,7 @@ impl RequestParts<'_> {
                 break;
             }
         }
-        Ok((provider, Box::new(self.assemble(model, history, api_key))))
+        Ok((provider, Box::new(self.assemble(model, history, api_key, listed))))
     }
 
     fn assemble(
@@ -77,6 +82,7 @@ impl RequestParts<'_> {
         model: Arc<ModelConfig>,
         mut history: History,
         api_key: Option<Secret>,
+        listed: Option<ToolDefinitions>,
     ) -> ModelRequest {
         if history.paused_reply().is_some_and(|paused| !paused.is_by(&model)) {
             // This cannot fail, because it is a plain message.
@@ -89,7 +95,7 @@ impl RequestParts<'_> {
         }
         ModelRequest {
             system_prompt: self.system_prompt.clone(),
-            tools: self.tools.clone(),
+            tools: listed.unwrap_or_else(|| self.tools.definitions().clone()),
             api_key,
             session_id: self.session_id,
             options,
@@ -97,6 +103,24 @@ impl RequestParts<'_> {
             history,
         }
     }
+}
+
+/// Returns the definitions for a request to a model with this conversation if tools are deferred, else `None`.
+pub(super) fn listed_tools(
+    config: &AgentLoopConfig,
+    tools: &Tools,
+    prefixes: &Prefixes,
+    history: &History,
+    provider: &dyn StreamProvider,
+    model: &ModelConfig,
+) -> Option<ToolDefinitions> {
+    let forced = match &config.request.tool_choice {
+        ToolChoice::Tool(name) => Some(&**name),
+        _ => None,
+    };
+    // A provider that panics is one that does not search; the panic of its call ends the run.
+    let search = || catch_unwind(AssertUnwindSafe(|| provider.tool_search(model))).unwrap_or_default();
+    tools.listed(config.policy.defer_tools, || (search(), prefixes.found_tools(history)), forced)
 }
 
 /// Applies the hooks that transform the conversation, in order.

@@ -1,15 +1,18 @@
 //! Stores the last request to each model for comparison with the next one.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::cause::{self, Known};
+use super::found::{FoundTools, loaded_by_vendor};
 use super::{CacheBreak, CacheBreakCause, CacheFigures, Call, bytes};
 use crate::identity::Timestamp;
 use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
 use crate::provider::{CacheMiss, ModelRequest, StreamProvider, WireHooks};
+use crate::tool::{TOOL_SEARCH, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearch};
 
 /// The number of models whose last request is stored. A conversation that alternates between more has lost its caches
 /// anyway.
@@ -29,10 +32,11 @@ impl fmt::Debug for Prefixes {
 }
 
 #[derive(Default, Clone)]
-struct Memory {
+pub(super) struct Memory {
     /// The requests, with the newest at the end.
     last: Vec<Arc<Sent>>,
     compacted: bool,
+    pub(super) found: Option<FoundTools>,
 }
 
 struct Sent {
@@ -81,7 +85,10 @@ impl Prefixes {
             (memory.last.iter().rev().find(to_this).cloned(), newest, compacted)
         };
         let Some(last) = last else { return switched(&newest, request, call) };
-        if cause::extends(&last.request, request) {
+        if cause::extends(&last.request, request)
+            || (request.tools.search() == ToolSearch::Vendor
+                && cause::extends(&shown(&last.request, &last.request), &shown(request, &last.request)))
+        {
             return expired(&last, call);
         }
         explain(&last, request, provider, call, Known { compacted, hooked }).or_else(|| expired(&last, call))
@@ -106,7 +113,7 @@ impl Prefixes {
         memory.last.push(Arc::new(Sent { request, usage, at, lifetime }));
     }
 
-    fn lock(&self) -> MutexGuard<'_, Memory> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -164,8 +171,9 @@ fn explain(
     call: Call<'_>,
     known: Known,
 ) -> Option<Box<Found>> {
-    let difference = cause::difference(&last.request, request, known);
-    let bodies = body(provider, &last.request, request).zip(body(provider, request, request));
+    let (old, new) = (shown(&last.request, &last.request), shown(request, &last.request));
+    let difference = cause::difference(&old, &new, known);
+    let bodies = body(provider, &old, request).zip(body(provider, &new, request));
     let (field, byte, message, rebilled_tokens) = match bodies {
         Some((old, new)) => {
             let parted = bytes::first_difference(&old, &new)?;
@@ -181,8 +189,29 @@ fn explain(
         return None;
     }
     let cause = difference.map_or(CacheBreakCause::Unknown, |d| d.cause);
-    let found = CacheBreak { byte, message, ..CacheBreak::new(call, &field, cause, rebilled_tokens) };
+    let mut found = CacheBreak { byte, message, ..CacheBreak::new(call, &field, cause, rebilled_tokens) };
+    found.intended |= loads_found_tools(&found.cause, request);
     Some(Box::new(Found { found, last: last.usage }))
+}
+
+/// Returns a request without the definitions that its vendor does not show to the model: a cached prefix does not contain
+/// them. `last` is the request whose prefix is compared.
+fn shown<'r>(request: &'r ModelRequest, last: &ModelRequest) -> Cow<'r, ModelRequest> {
+    if request.tools.search() != ToolSearch::Vendor {
+        return Cow::Borrowed(request);
+    }
+    let loaded = loaded_by_vendor(&last.history);
+    let is_shown =
+        |tool: &&ToolDefinition| tool.loading == ToolLoading::Always || loaded.contains(tool.name.as_str());
+    let tools: ToolDefinitions = request.tools.definitions().iter().filter(is_shown).cloned().collect();
+    Cow::Owned(ModelRequest { tools: tools.with_search(ToolSearch::Vendor), ..request.clone() })
+}
+
+/// Returns whether the only change is that tools were listed which the model has found or called.
+fn loads_found_tools(cause: &CacheBreakCause, request: &ModelRequest) -> bool {
+    let CacheBreakCause::Tools { added, removed, changed, reordered: false } = cause else { return false };
+    let searches = request.tools.definitions().iter().any(|tool| tool.name == TOOL_SEARCH);
+    searches && !added.iter().any(|name| name == TOOL_SEARCH) && removed.is_empty() && changed.is_empty()
 }
 
 /// Encodes the body of a request without cache markers, with the key of the current call.

@@ -10,7 +10,7 @@ use crate::context::ContextConfig;
 use crate::identity::TurnTrigger;
 use crate::limits::ExecutionLimits;
 use crate::retry::RetryConfig;
-use crate::tool::ToolExecutionStrategy;
+use crate::tool::{DeferTools, ToolExecutionStrategy};
 
 /// How long an aborted tool call may take to end before the run continues without it: 500 ms.
 pub const GRACE: Duration = Duration::from_millis(500);
@@ -38,6 +38,9 @@ pub struct LoopPolicy {
     /// How long an aborted tool call may take to end. Default: [`GRACE`].
     #[serde(skip_serializing_if = "is_grace")]
     pub grace: Duration,
+    /// Which of the tools that are marked as deferred are deferred. Default: all.
+    #[serde(skip_serializing_if = "DeferTools::is_default")]
+    pub defer_tools: DeferTools,
     /// What a steering message does to the calls of the open reply that have not started.
     pub steering_policy: SteeringPolicy,
     /// How many steering messages enter the conversation at a time.
@@ -87,6 +90,7 @@ impl Default for LoopPolicy {
             max_concurrent_tools: None,
             tool_timeout: None,
             grace: GRACE,
+            defer_tools: DeferTools::default(),
             steering_policy: SteeringPolicy::default(),
             steering_mode: QueueMode::default(),
             follow_up_mode: QueueMode::default(),

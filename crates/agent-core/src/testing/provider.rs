@@ -8,9 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::reply::{Act, ScriptedReply};
 use super::strict;
+use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
+use crate::tool::ToolSearch;
 
 type Responder = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
@@ -27,6 +29,7 @@ struct Inner {
     requests: Vec<ModelRequest>,
     exhaustive: bool,
     allow_empty: bool,
+    tool_search: ToolSearch,
 }
 
 impl ScriptedProvider {
@@ -40,8 +43,16 @@ impl ScriptedProvider {
                 requests: Vec::new(),
                 exhaustive: false,
                 allow_empty: false,
+                tool_search: ToolSearch::Listed,
             })),
         }
+    }
+
+    /// Sets how the models of this provider find deferred tools. Default: [`ToolSearch::Listed`].
+    #[must_use]
+    pub fn with_tool_search(self, search: ToolSearch) -> Self {
+        self.lock().tool_search = search;
+        self
     }
 
     /// Creates a provider with one reply for each text.
@@ -127,6 +138,10 @@ impl std::fmt::Debug for ScriptedProvider {
 impl StreamProvider for ScriptedProvider {
     fn provider_id(&self) -> &'static str {
         "mock"
+    }
+
+    fn tool_search(&self, _: &ModelConfig) -> ToolSearch {
+        self.lock().tool_search
     }
 
     #[expect(clippy::panic, reason = "a script may ask for a panic")]

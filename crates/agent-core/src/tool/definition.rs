@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::loading::{ToolLoading, ToolSearch};
 use crate::wire::WireCache;
 
 /// The definition of a tool that the model receives: name, description and argument schema.
@@ -16,13 +17,22 @@ pub struct ToolDefinition {
     pub description: String,
     /// The JSON schema of the arguments, an object.
     pub parameters: Value,
+    /// Whether the model receives the definition at once, or only when the vendor's search finds it.
+    #[serde(default, skip_serializing_if = "ToolLoading::is_always")]
+    pub loading: ToolLoading,
 }
 
 impl ToolDefinition {
     /// Creates a definition from the name, the description and the JSON schema of the arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters }
+        Self { name: name.into(), description: description.into(), parameters, loading: ToolLoading::Always }
+    }
+
+    /// Returns an estimate of the tokens of the definition in a request: a quarter of its bytes.
+    pub(super) fn tokens(&self) -> u64 {
+        let bytes = self.name.len() + self.description.len() + self.parameters.to_string().len();
+        (bytes as u64).div_ceil(4)
     }
 }
 
@@ -35,6 +45,7 @@ pub struct ToolDefinitions {
 #[derive(Debug, Default)]
 struct Inner {
     definitions: Vec<ToolDefinition>,
+    search: ToolSearch,
     wire: WireCache,
     tokens: OnceLock<u64>,
 }
@@ -58,14 +69,29 @@ impl ToolDefinitions {
         Arc::ptr_eq(&a.inner, &b.inner)
     }
 
-    /// Returns an estimate of the tokens that the definitions take in a request: a quarter of their bytes.
+    /// Returns an estimate of the tokens of the definitions in a prompt: a quarter of their bytes, without those of
+    /// deferred definitions, which the vendor does not show to the model.
     #[must_use]
     pub fn tokens(&self) -> u64 {
-        let count = |tool: &ToolDefinition| {
-            let bytes = tool.name.len() + tool.description.len() + tool.parameters.to_string().len();
-            (bytes as u64).div_ceil(4)
-        };
-        *self.inner.tokens.get_or_init(|| self.inner.definitions.iter().map(count).sum())
+        let shown = || self.inner.definitions.iter().filter(|tool| tool.loading == ToolLoading::Always);
+        *self.inner.tokens.get_or_init(|| shown().map(ToolDefinition::tokens).sum())
+    }
+
+    /// Returns how the model finds tools that are not listed. Without deferred tools it is [`ToolSearch::Listed`].
+    #[must_use]
+    pub fn search(&self) -> ToolSearch {
+        self.inner.search
+    }
+
+    /// Returns these definitions with another way to find tools that are not listed.
+    #[must_use]
+    pub fn with_search(self, search: ToolSearch) -> Self {
+        Self::create(self.inner.definitions.clone(), search)
+    }
+
+    fn create(definitions: Vec<ToolDefinition>, search: ToolSearch) -> Self {
+        let (wire, tokens) = (WireCache::default(), OnceLock::new());
+        Self { inner: Arc::new(Inner { definitions, search, wire, tokens }) }
     }
 
     /// Returns the cache of the encoded forms.
@@ -77,13 +103,7 @@ impl ToolDefinitions {
 
 impl FromIterator<ToolDefinition> for ToolDefinitions {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                definitions: iter.into_iter().collect(),
-                wire: WireCache::default(),
-                tokens: OnceLock::new(),
-            }),
-        }
+        Self::create(iter.into_iter().collect(), ToolSearch::Listed)
     }
 }
 
@@ -95,6 +115,6 @@ impl From<Vec<ToolDefinition>> for ToolDefinitions {
 
 impl PartialEq for ToolDefinitions {
     fn eq(&self, other: &Self) -> bool {
-        self.definitions() == other.definitions()
+        self.search() == other.search() && self.definitions() == other.definitions()
     }
 }

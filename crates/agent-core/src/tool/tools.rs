@@ -9,7 +9,12 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::Value;
 
-use super::{AgentTool, ToolConcurrency, ToolDefinition, ToolDefinitions};
+use super::listing::{FoundTool, Listing};
+use super::search::SearchTool;
+use super::{
+    AgentTool, DeferTools, TOOL_SEARCH, ToolConcurrency, ToolDefinition, ToolDefinitions, ToolLoading,
+    ToolSearch,
+};
 use crate::identity::ToolName;
 
 /// A shared, immutable list of tools, in the order in which the model receives their definitions.
@@ -48,6 +53,14 @@ struct Ready {
     definitions: ToolDefinitions,
     sequential: BTreeSet<ToolName>,
     duplicate: Option<String>,
+    /// The tools that a model searches for; `None` if no tool is deferred.
+    deferred: Option<Box<Deferred>>,
+}
+
+struct Deferred {
+    listing: Listing,
+    /// The schema of the search tool.
+    schema: Value,
 }
 
 impl Tools {
@@ -94,13 +107,30 @@ impl Tools {
         self.ready().duplicate.as_deref()
     }
 
-    /// Returns the definitions that the model receives. Of several tools with one name, only the last is included.
+    /// Returns the definitions of all tools, as the model receives them if no tool is deferred. Of several tools with one name, only the last is included.
     #[must_use]
     pub fn definitions(&self) -> &ToolDefinitions {
         &self.ready().definitions
     }
 
-    /// Returns the tool with this name; the last one, if there are several.
+    /// Returns the definitions of a request if tools are deferred: those that the conversation has loaded. `None` if no tool
+    /// is deferred.
+    pub(crate) fn listed(
+        &self,
+        policy: DeferTools,
+        request: impl FnOnce() -> (ToolSearch, Arc<Vec<FoundTool>>),
+        forced: Option<&str>,
+    ) -> Option<ToolDefinitions> {
+        let listing = &self.ready().deferred.as_ref()?.listing;
+        if !listing.applies(policy) {
+            return None;
+        }
+        let (search, found) = request();
+        Some(listing.definitions(search, &found, forced))
+    }
+
+    /// Returns the tool with this name; the last one, if there are several. A list with deferred tools has the tool
+    /// [`TOOL_SEARCH`].
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<dyn AgentTool>> {
         self.ready().by_name.get(name)
@@ -108,7 +138,8 @@ impl Tools {
 
     /// Returns the schema that the model received for the tool with this name.
     pub(crate) fn schema(&self, name: &str) -> Option<&Value> {
-        self.definitions().definitions().iter().find(|d| d.name == name).map(|d| &d.parameters)
+        let listed = self.definitions().definitions().iter().find(|d| d.name == name).map(|d| &d.parameters);
+        listed.or_else(|| self.ready().deferred.as_ref().filter(|_| name == TOOL_SEARCH).map(|d| &d.schema))
     }
 
     /// Returns the names of the tools that must not run concurrently with others.
@@ -123,7 +154,8 @@ impl Tools {
 
 impl Ready {
     fn new(tools: &[Arc<dyn AgentTool>]) -> Self {
-        let by_name = tools.iter().map(|t| (t.name().to_owned(), Arc::clone(t))).collect();
+        let mut by_name: BTreeMap<_, _> =
+            tools.iter().map(|t| (t.name().to_owned(), Arc::clone(t))).collect();
         let mut duplicate = None;
         let mut described = BTreeSet::new();
         let mut definitions: Vec<ToolDefinition> = Vec::with_capacity(tools.len());
@@ -138,7 +170,19 @@ impl Ready {
         definitions.reverse();
         let sequential = tools.iter().filter(|t| t.concurrency() == ToolConcurrency::Sequential);
         let sequential = sequential.map(|t| t.name().into()).collect();
-        Self { by_name, definitions: definitions.into(), sequential, duplicate }
+        let is_deferred =
+            |name: &str| by_name.get(name).is_some_and(|t| t.loading() == ToolLoading::Deferred);
+        let (marked, always): (Vec<_>, Vec<_>) =
+            definitions.iter().cloned().partition(|d| is_deferred(&d.name));
+        let deferred = (!marked.is_empty()).then(|| {
+            if by_name.contains_key(TOOL_SEARCH) {
+                duplicate.get_or_insert_with(|| TOOL_SEARCH.to_owned());
+            }
+            by_name.insert(TOOL_SEARCH.to_owned(), Arc::new(SearchTool::new(marked.clone())));
+            let schema = SearchTool::definition().parameters;
+            Box::new(Deferred { listing: Listing::new(always, marked), schema })
+        });
+        Self { by_name, definitions: definitions.into(), sequential, duplicate, deferred }
     }
 }
 

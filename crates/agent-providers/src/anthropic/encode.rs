@@ -9,11 +9,14 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{CacheDiagnostics, Encoded, ModelRequest, ProviderError, ToolDefinition, WireKey};
+use agent_core::{
+    CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolLoading,
+    ToolSearch, WireKey,
+};
 
 use super::config::{controls_binding, is_first_party, is_vendor};
-use super::extras;
 use super::version::{self, Refused};
+use super::{extras, search};
 use crate::cache::{self, Lifetimes, marker};
 use crate::catalogue::{self, ModelFacts};
 use crate::claude::choice::{Choice, choose};
@@ -165,7 +168,7 @@ fn write_tools(
     let start = out.len();
     let last = request.tools.wire().with(
         key,
-        || encode_tools(request.tools.definitions()),
+        || encode_tools(&request.tools),
         |encoded| {
             out.extend_from_slice(encoded.bytes());
             encoded.marks().last().map(|m| start + *m as usize)
@@ -183,20 +186,32 @@ fn write_tools(
     out.push(b']');
 }
 
-fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
+fn encode_tools(tools: &ToolDefinitions) -> Encoded {
     let mut out = Vec::new();
-    for definition in definitions {
+    // A cached prefix ends with the last tool that the model sees; a deferred one cannot have a marker.
+    let mut shown = 0;
+    for definition in tools.definitions() {
         if !out.is_empty() {
             out.push(b',');
         }
-        tool_schema::write_declaration(
-            &mut out,
-            &definition.name,
-            &definition.description,
-            SCHEMA,
-            &definition.parameters,
-        );
+        if tools.search() == ToolSearch::Vendor && definition.name == TOOL_SEARCH {
+            search::write_tool(&mut out);
+        } else {
+            tool_schema::write_declaration(
+                &mut out,
+                &definition.name,
+                &definition.description,
+                SCHEMA,
+                &definition.parameters,
+            );
+        }
+        if definition.loading == ToolLoading::Deferred {
+            out.pop();
+            out.extend_from_slice(br#","defer_loading":true}"#);
+        } else {
+            shown = out.len();
+        }
     }
-    let mark = u32::try_from(out.len().saturating_sub(1)).ok().filter(|_| !out.is_empty());
+    let mark = u32::try_from(shown.saturating_sub(1)).ok().filter(|_| shown > 0);
     Encoded::new(out, mark.into_iter().collect::<Vec<u32>>())
 }

@@ -85,7 +85,7 @@ impl OpenAiCache {
 const BREAKPOINT: &[u8] = br#","prompt_cache_breakpoint":{"mode":"explicit"}"#;
 
 /// Returns the version of a GPT model by its id: 5.6 for `gpt-5.6-sol`.
-fn version(id: &str) -> Option<(u32, u32)> {
+pub(crate) fn version(id: &str) -> Option<(u32, u32)> {
     let rest = id.strip_prefix("gpt-")?;
     let number = rest.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
     let (major, minor) = number.split_once('.').unwrap_or((number, "0"));

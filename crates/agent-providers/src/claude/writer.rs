@@ -44,6 +44,10 @@ pub(crate) trait Form {
     fn thinking(&self, out: &mut Vec<u8>, thinking: &ThinkingContent);
     /// Returns whether opaque blocks of this kind are a part of the content.
     fn is_content(&self, kind: &str) -> bool;
+    /// Writes an opaque block of the same model.
+    fn opaque(&self, out: &mut Vec<u8>, data: &Value) {
+        json::write(out, data);
+    }
     /// Writes a call. `input` is a JSON object and `mark` the signature that the decoder gave the call.
     fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, mark: Option<&str>);
     /// Writes a result. `content` is a JSON list of blocks without its brackets.
@@ -154,7 +158,7 @@ impl<'r, F: Form> Writer<'r, F> {
                     if let Some(data) = self.rules.opaque(reply, opaque)
                         && (part == Part::Whole || !is_open_call(reply, data))
                     {
-                        blocks.block(Marked::No, |out| json::write(out, data));
+                        blocks.block(Marked::No, |out| self.form.opaque(out, data));
                     }
                 }
                 Content::Image(_) => blocks.text(Some(IMAGE_NOT_SHOWN)),

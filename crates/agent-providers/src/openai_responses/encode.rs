@@ -9,7 +9,7 @@ mod options;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ModelRequest, ProviderError, ToolDefinition, Unit};
+use agent_core::{Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolSearch, Unit};
 
 pub(super) use options::cache;
 
@@ -18,6 +18,7 @@ use crate::handoff::{Handoff, wire_key};
 use crate::json::{self, Members};
 use crate::marks::Marks;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
+use crate::openai_responses::search;
 use crate::tool_schema::declared;
 
 /// Writes the body.
@@ -53,16 +54,20 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     let key = wire_key(request, &["responses tools", if strict { "strict" } else { "" }]);
     let out = body.key("tools");
     out.push(b'[');
-    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict), []);
+    let make = || Encoded::new(encode_tools(&request.tools, strict), []);
     request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
     out.push(b']');
 }
 
-fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
+fn encode_tools(tools: &ToolDefinitions, strict: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    for definition in definitions {
+    for definition in tools.definitions() {
         if !out.is_empty() {
             out.push(b',');
+        }
+        if tools.search() == ToolSearch::FromResults && definition.name == TOOL_SEARCH {
+            search::write_tool(&mut out, definition);
+            continue;
         }
         let mut tool = Members::open(&mut out);
         tool.field("type", "function").field("name", &definition.name);

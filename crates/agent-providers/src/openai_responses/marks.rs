@@ -12,6 +12,8 @@ mod tests;
 use agent_core::ThinkingContent;
 use serde_json::{Map, Value};
 
+use super::search;
+
 /// The kind of the opaque block of a reasoning item.
 pub(super) const REASONING: &str = "reasoning";
 
@@ -35,6 +37,9 @@ pub(super) fn of_message(id: &str, phase: &str) -> Option<String> {
 pub(super) fn of_call(mut item: Map<String, Value>) -> Option<String> {
     for member in ["call_id", "name", "arguments", "input", "status"] {
         item.remove(member);
+    }
+    if item.get("type").is_some_and(|kind| kind == search::CALL) {
+        item.retain(|key, _| matches!(key.as_str(), "type" | "id"));
     }
     item.retain(|key, value| !value.is_null() && (key != "type" || value != "function_call"));
     written(item)

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{Completion, EventSink, ModelRequest, ProviderError};
+use agent_core::{Completion, EventSink, ModelConfig, ModelRequest, ProviderError, ToolSearch};
 
 use super::authorise;
 use super::config::{self, Publisher};
@@ -43,6 +43,10 @@ impl Protocol for VertexClaude {
 
     fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {
         anthropic::cache_lifetime(request)
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        anthropic::tool_search(model)
     }
 
     fn rejected(&self, request: &ModelRequest, rejection: &Rejection<'_>) -> ProviderError {

@@ -13,7 +13,7 @@ use super::error::CassetteError;
 use agent_core::ModelConfig;
 use agent_core::{AgentId, SessionId};
 use agent_core::{Completion, ErrorRecord, OwnedStreamEvent};
-use agent_core::{Effects, ToolDefinition, ToolResult};
+use agent_core::{Effects, ToolDefinition, ToolResult, ToolSearch};
 
 /// The version of the form that is written, and the latest that is read.
 pub const CASSETTE_VERSION: u32 = 1;
@@ -41,6 +41,9 @@ pub struct Cassette {
     pub notes: BTreeMap<String, Value>,
     /// The ids of the providers by `provider/model`. Loop ids contain them, so a replay needs the same ids.
     pub providers: BTreeMap<String, String>,
+    /// How models find deferred tools, by `provider/model`, without those for which it is the default.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub tool_search: BTreeMap<String, ToolSearch>,
     /// The tools of the agent.
     pub tools: Vec<RecordedTool>,
     /// The distinct setups of the requests: everything except their messages (model, system prompt, tools, options).

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolResult};
+use agent_core::{AgentTool, Effects, ToolContext, ToolError, ToolLoading, ToolResult};
 use async_trait::async_trait;
 use serde_json::Value;
 
@@ -135,6 +135,10 @@ impl AgentTool for McpToolAdapter {
             AnnotationTrust::Believed => self.info.annotations.effects(),
             AnnotationTrust::Ignored => Effects::Once,
         }
+    }
+
+    fn loading(&self) -> ToolLoading {
+        self.client.server().loading
     }
 
     fn question(&self, _: &Value) -> Option<String> {

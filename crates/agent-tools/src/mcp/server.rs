@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use agent_core::Secret;
+use agent_core::{Secret, ToolLoading};
 
 use super::elicitation::ElicitationHandler;
 use super::restart::Restart;
@@ -37,6 +37,7 @@ pub struct McpServer {
     pub(super) elicitation: Option<ElicitationHandler>,
     pub(super) only: Option<Vec<String>>,
     pub(super) store: Option<OutputStore>,
+    pub(super) loading: ToolLoading,
 }
 
 /// The transport of a server.
@@ -162,6 +163,7 @@ impl McpServer {
             elicitation: None,
             only: None,
             store: None,
+            loading: ToolLoading::Always,
         }
     }
 
@@ -303,6 +305,14 @@ impl McpServer {
     #[must_use]
     pub fn with_only_tools(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.only = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Marks the tools of the server as deferred, also those that it adds later: the model receives the definition of a tool
+    /// after it has searched for it. Use it for servers with many tools; see [`Tools::deferred`](agent_core::Tools::deferred).
+    #[must_use]
+    pub fn deferred(mut self) -> Self {
+        self.loading = ToolLoading::Deferred;
         self
     }
 

@@ -21,6 +21,7 @@ mod enterprise_login;
 mod guide;
 mod http;
 mod lists;
+mod many_tools;
 #[cfg(feature = "mcp-oauth")]
 mod oauth;
 mod process;

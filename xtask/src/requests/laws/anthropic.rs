@@ -142,10 +142,13 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool has a name of letters, digits, _ and -, and the schema of an object; the choice names one of them",
+        says: "a tool has a name of letters, digits, _ and -, and the schema of an object, or is the vendor's search; the choice names one of them",
         broken: |body| {
             let tools = list(&body.json["tools"]);
-            let wrong = |t: &&Value| !is_word(&t["name"], 128) || t["input_schema"]["type"] != "object";
+            let searches = |t: &Value| t["type"] == "tool_search_tool_bm25_20251119";
+            let wrong = |t: &&Value| {
+                !is_word(&t["name"], 128) || (t["input_schema"]["type"] != "object" && !searches(t))
+            };
             let choice = &body.json["tool_choice"];
             let named = choice.get("name").is_none_or(|name| tools.iter().any(|t| &t["name"] == name));
             let lonely = (!choice.is_null() && tools.is_empty()) || !named;

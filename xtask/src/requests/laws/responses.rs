@@ -118,11 +118,16 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool is a function with a name of at most 64, a schema, and a word on strictness",
+        says: "a tool is a function with a name of at most 64, a schema, and a word on strictness, or a search by the agent",
         broken: |body| {
             let wrong = |t: &&Value| {
                 let schema = t["parameters"]["type"] == "object";
-                t["type"] != "function" || !is_word(&t["name"], 64) || !schema || !t["strict"].is_boolean()
+                let searches = t["type"] == "tool_search" && t["execution"] == "client" && schema;
+                !searches
+                    && (t["type"] != "function"
+                        || !is_word(&t["name"], 64)
+                        || !schema
+                        || !t["strict"].is_boolean())
             };
             list(&body.json["tools"]).iter().find(wrong).map(ToString::to_string)
         },

@@ -27,7 +27,7 @@ use crate::provider::{
     StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply, Run, Step};
-use crate::tool::ToolDefinitions;
+use crate::tool::Tools;
 
 /// What a reply delivers while it arrives.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,7 +57,7 @@ pub(crate) trait LiveSink: Send {
 pub struct ModelCall {
     config: Arc<AgentLoopConfig>,
     system_prompt: Arc<str>,
-    tools: ToolDefinitions,
+    tools: Tools,
     prefixes: Prefixes,
     cancel: CancellationToken,
     loop_id: LoopId,
@@ -105,7 +105,7 @@ impl ModelCall {
         Some(Self {
             config: Arc::clone(config),
             system_prompt: Arc::clone(&performer.system_prompt),
-            tools: performer.tools.definitions().clone(),
+            tools: performer.tools.clone(),
             prefixes: performer.prefixes.shared(),
             cancel: performer.cancel.clone(),
             loop_id: run.loop_id().clone(),
@@ -155,6 +155,7 @@ impl ModelCall {
             config: &self.config,
             system_prompt: &self.system_prompt,
             tools: &self.tools,
+            prefixes: &self.prefixes,
             session_id: Some(std::mem::take(&mut self.session_id)),
         };
         let history = std::mem::take(&mut self.history);

@@ -1,17 +1,20 @@
 //! Writes the conversation. Each unit of history is encoded once, with the offset of a possible cache marker in each of
 //! its messages.
 
+use std::collections::BTreeSet;
+
 use agent_core::{
     Citation, Citing, Content, DocumentContent, Encoded, FileSource, History, ImageContent, ModelRequest,
     SearchResultContent, StopReason, ThinkingContent, Unit,
 };
+use serde_json::Value;
 
 use crate::anthropic::config::is_vendor;
-use crate::anthropic::extras;
+use crate::anthropic::{extras, search};
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, Part, Writer};
 use crate::handoff::{self, Handoff};
-use crate::json::Members;
+use crate::json::{self, Members};
 use crate::marks::Marks;
 
 /// The media type of the documents that the API takes as data.
@@ -23,7 +26,9 @@ const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the
 /// Writes the list of messages. The cache marker in the second-to-last message ends the cacheable prefix.
 pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'static [u8]>) {
     let keeps_unsigned = !is_vendor(&request.model);
-    let writer = Writer::new(request, Form { keeps_unsigned });
+    let known = search::known_tools(request);
+    let is_partial = known.is_some() || has_abandoned(&request.history);
+    let writer = Writer::new(request, Form { keeps_unsigned, known });
     let key = handoff::wire_key(request, &[if keeps_unsigned { "unsigned" } else { "signed" }]);
     let mut marks = Marks::default();
     out.push(b'[');
@@ -39,7 +44,7 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'
         out.extend_from_slice(form.bytes());
         marks.extend(form, base);
     };
-    if has_abandoned(&request.history) {
+    if is_partial {
         each_part(&request.history, |unit, part| {
             let form = writer.part(unit, part).encoded();
             if !form.bytes().is_empty() {
@@ -74,13 +79,15 @@ fn has_abandoned(history: &History) -> bool {
 }
 
 /// The vendor's blocks.
-struct Form {
+struct Form<'r> {
     /// Whether thinking without a signature is sent back: the vendor refuses it, others who speak its protocol have
     /// no signatures and want it.
     keeps_unsigned: bool,
+    /// The tools of the request, if results of searches refer to others.
+    known: Option<BTreeSet<&'r str>>,
 }
 
-impl writer::Form for Form {
+impl writer::Form for Form<'_> {
     const TEXT: &'static [u8] = br#"{"type":"text","text":"#;
     /// A marker is a member of the block that it ends.
     const MARK: Mark = Mark::Inside;
@@ -142,6 +149,13 @@ impl writer::Form for Form {
 
     fn is_content(&self, kind: &str) -> bool {
         kind != extras::CONTAINER
+    }
+
+    fn opaque(&self, out: &mut Vec<u8>, data: &Value) {
+        match self.known.as_ref().and_then(|known| search::with_known(data, known)) {
+            Some(block) => json::write(out, &block),
+            None => json::write(out, data),
+        }
     }
 
     fn call(&self, out: &mut Vec<u8>, id: &str, name: &str, input: &str, mark: Option<&str>) {

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::parts::{List, Parts, Said, Slot};
 use crate::annotation;
-use crate::openai_responses::marks;
 use crate::openai_responses::wire::{Part, Spoken};
+use crate::openai_responses::{marks, search};
 
 /// An item of the output.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl Kind {
         match self {
             Self::Message { .. } => name == "message",
             Self::Reasoning { .. } => name == "reasoning",
-            Self::Call(_) => matches!(name, "function_call" | "custom_tool_call"),
+            Self::Call(_) => matches!(name, "function_call" | "custom_tool_call" | search::CALL),
             Self::Opaque { .. } => {
                 !matches!(name, "message" | "reasoning" | "function_call" | "custom_tool_call")
             }

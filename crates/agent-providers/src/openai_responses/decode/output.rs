@@ -3,7 +3,7 @@
 mod whole;
 
 use agent_core::provider::{MAX_REPLY_BLOCKS, ReplyLimit};
-use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent};
+use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, TOOL_SEARCH};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
@@ -11,8 +11,8 @@ use super::item::{Call, Item, Kind, Numbers, Seal};
 use super::parts::{List, Parts, Said};
 use super::read;
 use crate::call_ids::CallIds;
-use crate::openai_responses::error;
 use crate::openai_responses::wire::{Event, Head, Part};
+use crate::openai_responses::{error, search};
 use crate::prompt_usage::Reply;
 
 /// The size of a refusal, in bytes, beyond which further pieces are dropped.
@@ -332,6 +332,9 @@ impl Output {
             "function_call" | "custom_tool_call" => {
                 let item = object(item.get());
                 self.call(member(&item, "call_id"), member(&item, "name"), sink)
+            }
+            search::CALL if member(&object(item.get()), "execution") == "client" => {
+                self.call(member(&object(item.get()), "call_id"), TOOL_SEARCH, sink)
             }
             _ => Kind::Opaque { index: self.numbers.fresh() },
         };

@@ -9,8 +9,8 @@ use std::borrow::Cow;
 
 use agent_core::{
     AgentMessage, AssistantMessage, Citation, Content, DocumentContent, Encoded, FileSource, ImageContent,
-    Message, ModelRequest, OpaqueContent, ThinkingContent, ToolCall, ToolResultMessage, Unit, UserMessage,
-    WireKey,
+    Message, ModelRequest, OpaqueContent, TOOL_SEARCH, ThinkingContent, ToolCall, ToolName,
+    ToolResultMessage, ToolSearch, Unit, UserMessage, WireKey,
 };
 use serde_json::{Map, Value};
 
@@ -18,6 +18,7 @@ use crate::handoff::{self, Handoff, IdRule, ImageOut, ThinkingOut, wire_key};
 use crate::json::{Members, write};
 use crate::openai_responses::config::is_vendor;
 use crate::openai_responses::marks::{self, TakesWords};
+use crate::openai_responses::search;
 
 /// Call ids: `[A-Za-z0-9_-]`, at most 64 characters.
 const IDS: IdRule = IdRule::word(64);
@@ -37,6 +38,8 @@ pub(super) struct Writer<'r> {
     takes_words: TakesWords,
     /// Whether texts are written as parts, which can end with a breakpoint of the cache.
     marked: bool,
+    /// Whether searches for tools have the vendor's form.
+    search: ToolSearch,
 }
 
 /// The items of a unit, and the position of a possible breakpoint in each message and result.
@@ -85,13 +88,19 @@ impl<'r> Writer<'r> {
     /// Creates a writer. If `marked`, a breakpoint of the cache can end each text and result of the user.
     pub(super) fn new(request: &'r ModelRequest, marked: bool) -> Self {
         let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
-        Self { rules: Handoff::new(request, IDS), takes_words, marked }
+        Self { rules: Handoff::new(request, IDS), takes_words, marked, search: request.tools.search() }
     }
 
     /// The key of everything that the bytes of a unit depend on.
     pub(super) fn key(&self, request: &ModelRequest) -> WireKey {
         let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
-        wire_key(request, &["responses", words, if self.marked { "marked" } else { "" }])
+        let form = match (self.marked, self.search) {
+            (false, ToolSearch::FromResults) => "search",
+            (true, ToolSearch::FromResults) => "marked search",
+            (false, _) => "",
+            (true, _) => "marked",
+        };
+        wire_key(request, &["responses", words, form])
     }
 
     pub(super) fn unit(&self, unit: &Unit) -> Encoded {
@@ -239,9 +248,20 @@ impl<'r> Writer<'r> {
         Step::Reasoning(item.filter(|item| marks::is_whole(item, self.takes_words)))
     }
 
+    /// Returns whether a call of this tool is a search in the vendor's form.
+    fn is_search(&self, name: &ToolName) -> bool {
+        self.search == ToolSearch::FromResults && name.as_str() == TOOL_SEARCH
+    }
+
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall, named: bool) {
         let mark =
             self.rules.signature(reply, call.signature.as_deref()).map(marks::read).unwrap_or_default();
+        if self.is_search(&call.name) {
+            let id = marks::id(&mark, "tsc_").filter(|_| named);
+            let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+            search::write_call(next(out), id, &self.rules.call_id(&call.id), arguments);
+            return;
+        }
         let mut item = Members::open(next(out));
         if is_custom(&mark) {
             item.field("type", "custom_tool_call");
@@ -264,6 +284,10 @@ impl<'r> Writer<'r> {
     }
 
     fn result(&self, items: &mut Items, result: &ToolResultMessage, mark: &Map<String, Value>, named: bool) {
+        if self.is_search(&result.tool_name) {
+            search::write_output(next(&mut items.out), &self.rules.call_id(&result.tool_call_id), result);
+            return;
+        }
         let mut parts: Vec<Part<'_>> = result.content.iter().filter_map(|c| self.part(c)).collect();
         let note = self.rules.result_note(&result.content);
         if let Some(note) = note {

@@ -10,11 +10,11 @@ use futures_util::FutureExt as _;
 use super::Shared;
 use super::panic_text;
 use crate::cassette::form::{RecordedEffect, RecordedModelEnd, provider_name};
-use agent_core::ModelConfig;
 use agent_core::{
     Completion, ErrorKind, ErrorRecord, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamEvent, StreamProvider,
 };
+use agent_core::{ModelConfig, ToolSearch};
 
 pub(super) struct RecordingProvider {
     pub(super) inner: Arc<dyn StreamProvider>,
@@ -83,6 +83,14 @@ impl StreamProvider for RecordingProvider {
         let id = self.inner.provider_id_for(model);
         self.shared.lock().cassette.providers.insert(provider_name(model), id.clone());
         id
+    }
+
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        let search = self.inner.tool_search(model);
+        if search != ToolSearch::default() {
+            self.shared.lock().cassette.tool_search.insert(provider_name(model), search);
+        }
+        search
     }
 
     fn complete_model(&self, model: &ModelConfig) -> Option<ModelConfig> {

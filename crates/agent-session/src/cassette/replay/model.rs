@@ -9,11 +9,11 @@ use async_trait::async_trait;
 use super::Shared;
 use crate::cassette::error::Divergence;
 use crate::cassette::form::{RecordedEffect, RecordedModelEnd, provider_name};
-use agent_core::ModelConfig;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamProvider,
 };
+use agent_core::{ModelConfig, ToolSearch};
 
 pub(super) struct ReplayProvider {
     pub(super) shared: Arc<Shared>,
@@ -29,6 +29,11 @@ impl StreamProvider for ReplayProvider {
     fn provider_id_for(&self, model: &ModelConfig) -> String {
         let known = self.shared.cassette.providers.get(&provider_name(model));
         known.unwrap_or(&model.provider).clone()
+    }
+
+    /// Returns the recorded way to find tools.
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+        self.shared.cassette.tool_search.get(&provider_name(model)).copied().unwrap_or_default()
     }
 
     async fn stream(

@@ -2,6 +2,7 @@
 
 pub mod http_server;
 pub mod identity_provider;
+pub mod many;
 pub mod raw;
 pub mod raw_http;
 pub mod server;

@@ -65,10 +65,11 @@ async fn speaks() {
 }
 
 async fn run(mode: &str, folder: Option<PathBuf>) -> i32 {
-    let server = TestServer::new(folder);
+    let mut server = TestServer::new(folder);
+    server.is_large = mode == "many";
     server.note("starts", std::process::id());
     match mode {
-        "sdk" => {}
+        "sdk" | "many" => {}
         "hang" => {
             eprintln!("loading the index, please wait");
             std::future::pending::<()>().await;
@@ -128,11 +129,13 @@ pub struct TestServer {
     folder: Option<PathBuf>,
     /// Whether it has grown a tool.
     grown: Arc<AtomicBool>,
+    /// Whether it has 300 tools more.
+    is_large: bool,
 }
 
 impl TestServer {
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, grown: Arc::default() }
+        Self { folder, grown: Arc::default(), is_large: false }
     }
 
     fn note(&self, file: &str, what: impl std::fmt::Display) {
@@ -148,6 +151,9 @@ impl TestServer {
     }
 
     fn tools(&self) -> Vec<Tool> {
+        if self.is_large {
+            return super::many::tools();
+        }
         let text =
             json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
         let count = json!({"type": "object", "properties": {"steps": {"type": "integer"}, "ms": {"type": "integer"}}});
@@ -199,11 +205,13 @@ impl ServerHandler for TestServer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         const PAGE: usize = 7;
+        let page_size = if self.is_large { 100 } else { PAGE };
         let cursor = request.and_then(|request| request.cursor);
         let start: usize = cursor.map_or(0, |cursor| cursor.trim_start_matches("after-").parse().unwrap());
         let all = self.tools();
-        let mut page = ListToolsResult::with_all_items(all.iter().skip(start).take(PAGE).cloned().collect());
-        page.next_cursor = (start + PAGE < all.len()).then(|| format!("after-{}", start + PAGE));
+        let mut page =
+            ListToolsResult::with_all_items(all.iter().skip(start).take(page_size).cloned().collect());
+        page.next_cursor = (start + page_size < all.len()).then(|| format!("after-{}", start + page_size));
         Ok(page)
     }
 
@@ -215,6 +223,7 @@ impl ServerHandler for TestServer {
         let arguments = Value::Object(request.arguments.unwrap_or_default());
         self.note("calls", &request.name);
         let result = match &*request.name {
+            name if self.is_large => said(format!("{name} {arguments}")),
             "echo" => said(arguments["text"].as_str().unwrap_or("(none)")),
             "slow" => self.slow(&arguments, &context).await,
             "crash" => crash(),

@@ -263,3 +263,22 @@ fn annotations_belong_to_their_parts() {
     assert_eq!(sources(&streamed), expect);
     assert_eq!(sources(&read(&[done(0, said)])), expect);
 }
+
+/// The vendor asks the agent to search, or has searched by itself.
+#[test]
+fn a_search_of_the_agent_is_a_call_and_one_of_the_vendor_is_kept() {
+    let client = json!({"type": "tool_search_call", "id": "tsc_1", "call_id": "call_1", "execution": "client",
+        "arguments": {"query": "refund"}, "status": "completed", "created_by": null});
+    let server = json!({"type": "tool_search_call", "id": "tsc_2", "call_id": null, "execution": "server",
+        "arguments": {"paths": ["crm"]}, "status": "completed"});
+    let begun = json!({"type": "tool_search_call", "id": "tsc_1", "call_id": "call_1", "execution": "client",
+        "arguments": {}, "status": "in_progress"});
+    let read = read(&[added(0, begun), done(0, client), done(1, server.clone()), completed(json!([]))]);
+    let message = read.end.unwrap();
+    let call = message.tool_calls().next().unwrap();
+    assert_eq!((call.id.as_str(), call.name.as_str()), ("call_1", "tool_search"));
+    assert_eq!(call.arguments.text(), r#"{"query":"refund"}"#);
+    assert_eq!(call.signature.as_deref(), Some(r#"{"type":"tool_search_call","id":"tsc_1"}"#));
+    assert_eq!(message.content[1], Content::opaque("tool_search_call", server));
+    assert_eq!(message.stop_reason, StopReason::ToolUse);
+}

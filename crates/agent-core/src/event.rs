@@ -213,6 +213,20 @@ pub enum AgentEvent {
     /// The run calls a model of which facts are unknown. Emitted before the first call of each such model, at most once for
     /// each process that drives the run.
     ModelUnknown(Box<UnknownModel>),
+    /// The provider uses another transport, because the preferred one does not work with the server. Emitted after the start
+    /// of the reply with which the provider reports it, once for each provider and address.
+    TransportFallback {
+        /// The id of the loop.
+        loop_id: LoopId,
+        /// The model call.
+        step: StepKey,
+        /// The transport that does not work, such as `WebSocket`.
+        from: String,
+        /// The transport that the provider uses instead, such as `HTTP`.
+        to: String,
+        /// Why the transport does not work.
+        reason: String,
+    },
     /// The history is too long, and a compaction starts.
     CompactionStarted {
         /// The id of the loop.
@@ -360,6 +374,7 @@ impl AgentEvent {
             | Self::ToolExecutionUpdate { loop_id, .. }
             | Self::ProgressMessage { loop_id, .. }
             | Self::JournalWarning { loop_id, .. }
+            | Self::TransportFallback { loop_id, .. }
             | Self::QuestionAsked { loop_id, .. }
             | Self::QuestionAnswered { loop_id, .. }
             | Self::RunSuspended { loop_id, .. }
@@ -379,6 +394,7 @@ impl AgentEvent {
                 | Self::ProgressMessage { .. }
                 | Self::JournalWarning { .. }
                 | Self::ModelUnknown(_)
+                | Self::TransportFallback { .. }
         )
     }
 

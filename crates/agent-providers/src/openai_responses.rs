@@ -22,6 +22,8 @@ mod decode;
 mod encode;
 mod error;
 mod marks;
+#[cfg(feature = "openai-responses-ws")]
+mod socket;
 mod wire;
 
 use std::time::Duration;
@@ -33,6 +35,8 @@ use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
 use decode::Decoder;
+#[cfg(feature = "openai-responses-ws")]
+pub use socket::OpenAiResponsesWsProvider;
 pub(crate) use encode::body;
 
 /// The protocol: encodes requests and decodes responses. It holds no connection.

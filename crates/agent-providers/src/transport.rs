@@ -22,6 +22,8 @@ mod fetch;
 mod guard;
 mod retry_after;
 mod send;
+#[cfg(feature = "openai-responses-ws")]
+mod socket;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,10 @@ use crate::protocol::Protocol;
 #[cfg(fuzzing)]
 pub(crate) use call::Framer;
 use client::Clients;
+#[cfg(feature = "openai-responses-ws")]
+pub(crate) use call::is_content;
+#[cfg(feature = "openai-responses-ws")]
+pub(crate) use socket::{Lane, Opened, Socket};
 
 /// The default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -28,8 +28,37 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
-    options::write(&mut body, request)?;
-    tools(&mut body, request);
+    rest(&mut body, request)?;
+    body.close();
+    Ok(out)
+}
+
+/// Writes the members of a body without `stream`, which connections do not take. Returns the position of the input's value.
+///
+/// # Errors
+/// Returns an error if the protocol cannot express the request.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn unstreamed(request: &ModelRequest) -> Result<(Vec<u8>, usize), ProviderError> {
+    let mut out = crate::request::body_buffer(request);
+    let mut body = Members::open(&mut out);
+    body.field("model", &request.model.id);
+    let at = rest(&mut body, request)?;
+    body.close();
+    Ok((out, at))
+}
+
+/// Returns the items of a reply as a later request contains them; `None` if that request leaves out items which the server
+/// has, except reasoning.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn reply(request: &ModelRequest, reply: &agent_core::AssistantMessage) -> Option<Vec<u8>> {
+    let cache = options::cache(request).filter(|cache| cache.is_explicit());
+    items::Writer::new(request, cache.is_some()).whole_reply(reply)
+}
+
+/// Writes the members after those that differ between the transports. Returns the position of the input's value.
+fn rest(body: &mut Members<'_>, request: &ModelRequest) -> Result<usize, ProviderError> {
+    options::write(body, request)?;
+    tools(body, request);
     let prompt = Some(&*request.system_prompt).filter(|prompt| !prompt.trim().is_empty());
     let cache = options::cache(request).filter(|cache| cache.is_explicit());
     let first = match (prompt, system_prompt(&request.model)) {
@@ -40,9 +69,10 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         }
         (prompt, _) => prompt,
     };
-    input(body.key("input"), request, first, cache);
-    body.close();
-    Ok(out)
+    let out = body.key("input");
+    let at = out.len();
+    input(out, request, first, cache);
+    Ok(at)
 }
 
 fn tools(body: &mut Members<'_>, request: &ModelRequest) {

@@ -34,7 +34,7 @@ use crate::tool::ToolDefinitions;
 pub enum Live {
     /// The reply has begun. Apply this input at once, so that `MessageStart` precedes the updates.
     Started(Input),
-    /// A piece of the reply: a `MessageUpdate`, which is not recorded.
+    /// A live event of the reply: a `MessageUpdate` or a `TransportFallback`, which are not recorded.
     Update(AgentEvent),
 }
 
@@ -282,6 +282,16 @@ impl ModelCall {
                 }
                 StreamEvent::Citation { index, citation } => {
                     (index, StreamDelta::Citation { citation: Box::new(citation.clone()) })
+                }
+                StreamEvent::Fallback { from, to, reason } => {
+                    inbox.events.push(AgentEvent::TransportFallback {
+                        loop_id: loop_id.clone(),
+                        step: key.clone(),
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                        reason: reason.to_owned(),
+                    });
+                    return;
                 }
                 _ => return,
             };

@@ -184,6 +184,20 @@ impl<'r> Writer<'r> {
         plan.named
     }
 
+    /// Writes a reply; `None` if the server has items of it that are left out, except reasoning.
+    #[cfg(feature = "openai-responses-ws")]
+    pub(super) fn whole_reply(&self, reply: &AssistantMessage) -> Option<Vec<u8>> {
+        let steps = self.steps(reply);
+        let plan = Plan::of(&steps);
+        let lost = |(step, sent): (&Step<'_>, &bool)| !sent && !matches!(step, Step::Reasoning(Some(_)));
+        if steps.iter().zip(&plan.sent).any(lost) {
+            return None;
+        }
+        let mut out = Vec::new();
+        self.reply(&mut out, reply);
+        Some(out).filter(|out| !out.is_empty())
+    }
+
     fn steps<'m>(&self, reply: &'m AssistantMessage) -> Vec<Step<'m>> {
         let mut steps = Vec::new();
         let mut blocks = reply.content.iter().peekable();

@@ -66,6 +66,7 @@ cargo xtask COMMAND
   bench session | store  measures recording, listing and searching of sessions
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
+  bench ws               measures tool turns over WebSocket and HTTP with simulated latency
 ";
 
 fn main() -> ExitCode {

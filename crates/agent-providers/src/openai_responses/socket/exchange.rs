@@ -86,7 +86,6 @@ pub(super) async fn exchange(
     let previous = chain.as_ref().zip(items).map(|(chain, items)| (chain.response_id.as_str(), items));
     let message = asked.body.message(lane.stream_id(), previous);
     let mut tap = shown(asked, &message);
-    let previous = chain.as_ref().map(|chain| chain.response_id.as_str());
     if !lane.send(message).await {
         return Err(Ended::Again(closed()));
     }
@@ -119,9 +118,9 @@ pub(super) async fn exchange(
             if reply_ended {
                 lane.end();
             }
-            // The server forgets a reply if a request that continues it fails.
-            if let Some(previous) = previous {
-                pool.forget(&socket, previous);
+            // The server forgets a reply if a request that continues it fails, and older ones before that.
+            if previous.is_some() {
+                pool.forget(&socket);
             }
             match error.context().and_then(|context| context.code.as_deref()) {
                 Some(NOT_FOUND) if fresh && previous.is_some() => Err(Ended::Again(error)),

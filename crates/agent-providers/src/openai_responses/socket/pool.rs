@@ -120,11 +120,11 @@ impl Pool {
         }
     }
 
-    /// Forgets a reply that a request tried to continue, because the server may not have it any more.
-    pub(super) fn forget(&self, socket: &Arc<Socket>, response_id: &str) {
+    /// Forgets the replies of a connection, because the server may not have them any more.
+    pub(super) fn forget(&self, socket: &Arc<Socket>) {
         let mut state = self.state();
         for connection in state.connections.iter_mut().filter(|c| Arc::ptr_eq(&c.socket, socket)) {
-            connection.chains.retain(|chain| chain.response_id != response_id);
+            connection.chains.clear();
         }
     }
 

@@ -35,9 +35,9 @@ use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
 use decode::Decoder;
+pub(crate) use encode::body;
 #[cfg(feature = "openai-responses-ws")]
 pub use socket::OpenAiResponsesWsProvider;
-pub(crate) use encode::body;
 
 /// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]

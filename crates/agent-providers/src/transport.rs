@@ -37,9 +37,9 @@ use agent_core::{CancellationToken, Completion, EventSink, ModelRequest, Provide
 use crate::protocol::Protocol;
 #[cfg(fuzzing)]
 pub(crate) use call::Framer;
-use client::Clients;
 #[cfg(feature = "openai-responses-ws")]
 pub(crate) use call::is_content;
+use client::Clients;
 #[cfg(feature = "openai-responses-ws")]
 pub(crate) use socket::{Lane, Opened, Socket};
 

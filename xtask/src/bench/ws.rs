@@ -111,7 +111,12 @@ async fn run(provider: &dyn StreamProvider, settings: Settings) -> anyhow::Resul
     let per_turn = begun.elapsed() / u32::try_from(TURNS + 1)?;
     let seen = server.seen();
     ensure!(seen.problem.is_none(), "the server refused a request: {:?}", seen.problem);
-    ensure!((seen.calls, seen.outputs) == (TURNS, TURNS), "the server has {} calls, {} results", seen.calls, seen.outputs);
+    ensure!(
+        (seen.calls, seen.outputs) == (TURNS, TURNS),
+        "the server has {} calls, {} results",
+        seen.calls,
+        seen.outputs
+    );
     Ok(Measured { per_turn, request_bytes: seen.request_bytes, connections: seen.connections, failed })
 }
 

@@ -3,6 +3,7 @@
 //! Members that do not change during a run come first and the input last, so that a request begins with the bytes of
 //! the previous one. Each unit of the history and the tools are encoded once and cached.
 
+mod deferred;
 mod items;
 mod options;
 
@@ -80,15 +81,18 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
         return;
     }
     let strict = request.model.dialect.strict_tools != Some(false);
-    let key = wire_key(request, &["responses tools", if strict { "strict" } else { "" }]);
+    let late = deferred::names(request);
+    let mut parts = vec!["responses tools", if strict { "strict" } else { "" }];
+    parts.extend(late.iter().copied());
+    let key = wire_key(request, &parts);
     let out = body.key("tools");
     out.push(b'[');
-    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict), []);
+    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict, &late), []);
     request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
     out.push(b']');
 }
 
-fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
+fn encode_tools(definitions: &[ToolDefinition], strict: bool, late: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
     for definition in definitions {
         if !out.is_empty() {
@@ -101,6 +105,9 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
         if strict {
             // Unsaid, it is true, and a schema that is not made for that is refused or changed.
             tool.field("strict", &false);
+        }
+        if late.contains(&definition.name.as_str()) {
+            tool.field("async", &true);
         }
         tool.close();
     }
@@ -131,19 +138,19 @@ fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>, cache:
         item.close();
     }
     let mut marks = Marks::default();
-    Handoff::each_form(
-        &request.history,
-        key,
-        |unit: &Unit| writer.unit(unit),
-        |form| {
-            if out.len() > start {
-                out.push(b',');
-            }
-            let base = out.len();
-            out.extend_from_slice(form.bytes());
-            marks.extend(form, base);
-        },
-    );
+    let read = |form: &Encoded| {
+        if out.len() > start {
+            out.push(b',');
+        }
+        let base = out.len();
+        out.extend_from_slice(form.bytes());
+        marks.extend(form, base);
+    };
+    if writer.defers() {
+        deferred::each_form(&request.history, &writer, key, read);
+    } else {
+        Handoff::each_form(&request.history, key, |unit: &Unit| writer.unit(unit), read);
+    }
     let breakpoint = cache.map(|cache| cache.of_messages(request)).unwrap_or_default();
     if let Some(at) = marks.before_last().filter(|_| !breakpoint.is_empty()) {
         out.splice(at..at, breakpoint.iter().copied());

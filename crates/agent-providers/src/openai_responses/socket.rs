@@ -122,24 +122,27 @@ impl StreamProvider for OpenAiResponsesWsProvider {
         loop {
             let taken = match self.pool.take(&key, &body, several) {
                 Some(taken) => taken,
-                None => match self.transport.open(&self.protocol, request, &url, headers.clone(), cancel).await? {
-                    Opened::Socket(socket) => match self.pool.add(&key, socket, several) {
-                        Some(taken) => taken,
-                        // The server closed the connection at once.
-                        None if again < MAX_AGAIN => {
-                            again += 1;
-                            continue;
+                None => {
+                    match self.transport.open(&self.protocol, request, &url, headers.clone(), cancel).await? {
+                        Opened::Socket(socket) => match self.pool.add(&key, socket, several) {
+                            Some(taken) => taken,
+                            // The server closed the connection at once.
+                            None if again < MAX_AGAIN => {
+                                again += 1;
+                                continue;
+                            }
+                            None => return Err(Transport::dressed(exchange::closed(), request)),
+                        },
+                        Opened::Unsupported(reason) => {
+                            tracing::warn!(model = %request.model.id, %reason, "HTTP is used instead of WebSocket");
+                            self.pool.fall_back(url.as_str(), reason);
+                            return self.over_http(url.as_str(), request, sink, cancel).await;
                         }
-                        None => return Err(Transport::dressed(exchange::closed(), request)),
-                    },
-                    Opened::Unsupported(reason) => {
-                        tracing::warn!(model = %request.model.id, %reason, "HTTP is used instead of WebSocket");
-                        self.pool.fall_back(url.as_str(), reason);
-                        return self.over_http(url.as_str(), request, sink, cancel).await;
                     }
-                },
+                }
             };
-            let asked = Asked { protocol: &self.protocol, request, url: &url, headers: &headers, body: &body };
+            let asked =
+                Asked { protocol: &self.protocol, request, url: &url, headers: &headers, body: &body };
             match exchange(&self.pool, &asked, taken, sink, cancel).await {
                 Ok(completion) => return Ok(completion),
                 Err(Ended::Again(error)) if again < MAX_AGAIN => {

@@ -96,9 +96,13 @@ async fn error_events_have_the_kind_of_their_status_and_no_key() {
 
 #[tokio::test]
 async fn a_close_code_decides_whether_the_call_can_be_retried() {
-    for (code, kind) in
-        [(1000, ErrorKind::Network), (1001, ErrorKind::Network), (1011, ErrorKind::Network), (1008, ErrorKind::Api), (4001, ErrorKind::Api)]
-    {
+    for (code, kind) in [
+        (1000, ErrorKind::Network),
+        (1001, ErrorKind::Network),
+        (1011, ErrorKind::Network),
+        (1008, ErrorKind::Api),
+        (4001, ErrorKind::Api),
+    ] {
         let server = Server::start(0, Upgrade::Open, [(1, Fault::Close(code))]).await;
         let error = call(&provider(), &hello(&server)).await.0.unwrap_err();
         assert_eq!(error.kind(), kind, "{code}: {error:?}");

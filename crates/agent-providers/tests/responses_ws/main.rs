@@ -89,7 +89,10 @@ fn entry(message: Message) -> Entry {
 }
 
 /// Runs the tool loop until the model answers with a text. A failed call is made again, as the run's retries do.
-pub async fn run(provider: &OpenAiResponsesWsProvider, request: &mut ModelRequest) -> (AssistantMessage, usize) {
+pub async fn run(
+    provider: &OpenAiResponsesWsProvider,
+    request: &mut ModelRequest,
+) -> (AssistantMessage, usize) {
     let mut failed = 0;
     loop {
         match call(provider, request).await.0 {
@@ -134,7 +137,8 @@ async fn thirty_tool_turns_use_one_connection_and_send_each_item_once() {
         assert_eq!(asked.body["instructions"], "Be brief.");
     }
     // The usage of a reply is that of its own request.
-    let usage: u64 = request.history.llm_messages().filter_map(Message::as_assistant).map(|m| m.usage.input).sum();
+    let usage: u64 =
+        request.history.llm_messages().filter_map(Message::as_assistant).map(|m| m.usage.input).sum();
     assert_eq!(usage, (0..31).map(|n| 1 + 2 * n).sum::<u64>());
     let head = &server.heads()[0];
     assert!(head.starts_with("GET /v1/responses HTTP/1.1\r\n"), "{head}");
@@ -167,7 +171,8 @@ async fn a_request_that_does_not_continue_the_last_one_sends_its_whole_input() {
         ("tools", |r| r.tools = vec![ToolDefinition::new("see", "Sees", json!({"type": "object"}))].into()),
         ("option", |r| r.options.max_tokens = Some(99)),
         ("message", |r| {
-            let splice = agent_core::Splice { from: 0, to: 1, messages: vec![AgentMessage::user("other").into()] };
+            let splice =
+                agent_core::Splice { from: 0, to: 1, messages: vec![AgentMessage::user("other").into()] };
             r.history = r.history.spliced(&[splice]).unwrap();
         }),
         ("reply", |r| {
@@ -192,6 +197,34 @@ async fn a_request_that_does_not_continue_the_last_one_sends_its_whole_input() {
         assert_eq!((previous(asked), sent_items(asked)), (None, 3), "{name}");
         assert_eq!(server.problems(), Vec::<String>::new());
     }
+}
+
+/// The output of an async call is the only new item of a later request.
+#[tokio::test]
+async fn a_deferred_result_is_the_new_input_of_a_later_request() {
+    let server = Server::start(1, Upgrade::Open, []).await;
+    let provider = provider();
+    let mut request = hello(&server);
+    "gpt-6-astra".clone_into(&mut Arc::make_mut(&mut request.model).id);
+    request.options.async_tools.insert("look".to_owned());
+    let reply = call(&provider, &request).await.0.unwrap();
+    let id = reply.tool_calls().next().unwrap().id.clone();
+    let mut result = ToolResultMessage::new(id, "look".into(), vec![Content::text("still running")]);
+    result.deferred = Some("job-7".into());
+    request.history.push_exchange(entry(reply.into()), vec![entry(result.into())]).unwrap();
+    let reply = call(&provider, &request).await.0.unwrap();
+    answered(&mut request, &reply);
+    let waiting = request.history.deferred().remove(0);
+    let completed = waiting.completed(vec![Content::text("42 frames")], false, Value::Null);
+    request.history.push(Message::from(completed).into()).unwrap();
+    let reply = call(&provider, &request).await.0.unwrap();
+    assert_eq!((reply.text(), reply.usage.input), ("text 3".to_owned(), 5));
+    let asked = server.asked();
+    assert_eq!(asked[0].body["tools"][0]["async"], true);
+    assert_eq!(asked[1].body["input"][0]["content"][1]["text"], "still running");
+    let output = json!([{"type": "function_call_output", "call_id": "call_1", "output": "42 frames"}]);
+    assert_eq!(asked[2].body["input"], output);
+    assert_eq!((asked[2].connection, server.problems()), (0, vec![]));
 }
 
 #[tokio::test]
@@ -265,9 +298,11 @@ async fn the_event_of_a_fallback_reaches_the_receivers_of_an_agent_once() {
 
 #[tokio::test]
 async fn errors_of_an_upgrade_that_http_has_too_are_returned_without_a_fallback() {
-    for (status, kind) in
-        [(401, agent_core::ErrorKind::Auth), (403, agent_core::ErrorKind::Auth), (429, agent_core::ErrorKind::RateLimited)]
-    {
+    for (status, kind) in [
+        (401, agent_core::ErrorKind::Auth),
+        (403, agent_core::ErrorKind::Auth),
+        (429, agent_core::ErrorKind::RateLimited),
+    ] {
         let server = Server::start(0, Upgrade::Status(status), []).await;
         let (end, events) = call(&provider(), &hello(&server)).await;
         let error = end.unwrap_err();

@@ -96,7 +96,11 @@ impl Drop for Server {
 
 impl Server {
     /// Starts a server whose first `calls` replies call the tool `look`; all others are texts.
-    pub async fn start(calls: usize, upgrade: Upgrade, faults: impl IntoIterator<Item = (usize, Fault)>) -> Self {
+    pub async fn start(
+        calls: usize,
+        upgrade: Upgrade,
+        faults: impl IntoIterator<Item = (usize, Fault)>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let faults = faults.into_iter().collect();
@@ -167,17 +171,25 @@ async fn connection(mut stream: TcpStream, state: Arc<Mutex<State>>, number: usi
         state.lock().unwrap().heads.push(text.clone());
         let upgrade = state.lock().unwrap().upgrade;
         let name = "sec-websocket-key: ";
-        let key = text.lines().find_map(|line| line.to_lowercase().starts_with(name).then(|| &line[name.len()..]));
-        let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.unwrap().trim().as_bytes());
+        let key =
+            text.lines().find_map(|line| line.to_lowercase().starts_with(name).then(|| &line[name.len()..]));
+        let accept =
+            tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.unwrap().trim().as_bytes());
         let answer = match upgrade {
             Upgrade::Drop => return,
             Upgrade::Status(status) => {
-                let body = r#"{"error":{"message":"no sockets for sk-test-0123456789","type":"t","code":null}}"#;
-                format!("HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+                let body =
+                    r#"{"error":{"message":"no sockets for sk-test-0123456789","type":"t","code":null}}"#;
+                format!(
+                    "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len()
+                )
             }
             Upgrade::Open | Upgrade::WrongAccept => {
                 let accept = if upgrade == Upgrade::Open { accept } else { "AAAA".to_owned() };
-                format!("HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n")
+                format!(
+                    "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {accept}\r\n\r\n"
+                )
             }
         };
         stream.write_all(answer.as_bytes()).await.unwrap();
@@ -191,8 +203,14 @@ async fn connection(mut stream: TcpStream, state: Arc<Mutex<State>>, number: usi
     }
 }
 
-async fn http(stream: &mut TcpStream, state: &Mutex<State>, number: usize, (head, mut body): (&str, Vec<u8>)) {
-    let length = head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(str::to_owned));
+async fn http(
+    stream: &mut TcpStream,
+    state: &Mutex<State>,
+    number: usize,
+    (head, mut body): (&str, Vec<u8>),
+) {
+    let length =
+        head.lines().find_map(|l| l.to_lowercase().strip_prefix("content-length: ").map(str::to_owned));
     let length: usize = length.unwrap().trim().parse().unwrap();
     while body.len() < length {
         stream.read_buf(&mut body).await.unwrap();
@@ -200,7 +218,10 @@ async fn http(stream: &mut TcpStream, state: &Mutex<State>, number: usize, (head
     let body: Value = serde_json::from_slice(&body).unwrap();
     let (events, _) = answer(state, number, true, body, &mut BTreeMap::new());
     let events: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", events.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n",
+        events.len()
+    );
     stream.write_all(format!("{head}{events}").as_bytes()).await.unwrap();
 }
 
@@ -300,7 +321,8 @@ fn answer(
     let previous = body["previous_response_id"].as_str().map(str::to_owned);
     let earlier = previous.as_ref().map(|id| known.get(id).cloned());
     let found = earlier.clone().flatten().unwrap_or_default();
-    let whole: Vec<Value> = found.into_iter().chain(body["input"].as_array().unwrap().iter().cloned()).collect();
+    let whole: Vec<Value> =
+        found.into_iter().chain(body["input"].as_array().unwrap().iter().cloned()).collect();
     state.asked.push(Asked { connection, http, body: body.clone(), whole: whole.clone() });
     let stream_id = body.get("stream_id").cloned();
     let mark = |mut event: Value| {
@@ -322,13 +344,17 @@ fn answer(
     }
     let id = format!("resp_{number}");
     let tools = body.get("tools").is_some();
-    let item = if number <= state.calls && tools {
+    let is_async = body["tools"][0]["async"] == true;
+    let mut item = if number <= state.calls && tools {
         json!({"type": "function_call", "id": format!("fc_{number}"), "call_id": format!("call_{number}"),
             "name": "look", "arguments": format!("{{\"n\":{number}}}"), "status": "completed"})
     } else {
         json!({"type": "message", "id": format!("msg_{number}"), "role": "assistant", "status": "completed",
             "content": [{"type": "output_text", "text": format!("text {number}"), "annotations": []}]})
     };
+    if is_async && item["type"] == "function_call" {
+        item["async"] = true.into();
+    }
     let tokens = u64::try_from(whole.len()).unwrap();
     let events = vec![
         json!({"type": "response.created", "response": {"id": id, "model": "gpt-5.5"}}),
@@ -348,18 +374,20 @@ fn problem(body: &Value, http: bool, whole: &[Value]) -> Option<String> {
     if http && body["stream"] != true {
         return Some("not streamed".to_owned());
     }
-    let mut open = BTreeSet::new();
+    let (mut open, mut later) = (BTreeSet::new(), BTreeSet::new());
     let mut seen = BTreeSet::new();
     for item in whole {
         let call = item["call_id"].as_str().unwrap_or_default().to_owned();
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
-                if !open.insert(call.clone()) || !seen.insert(call.clone()) {
+                if !seen.insert(call.clone()) {
                     return Some(format!("the call {call} comes twice"));
                 }
+                let waiting = if item["async"] == true { &mut later } else { &mut open };
+                waiting.insert(call);
             }
             "function_call_output" => {
-                if !open.remove(&call) {
+                if !open.remove(&call) && !later.remove(&call) {
                     return Some(format!("an output of no call: {call}"));
                 }
             }

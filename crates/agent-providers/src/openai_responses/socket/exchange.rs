@@ -194,11 +194,14 @@ async fn receive(
 /// Returns the error of an error event. With a status it is that of a response with this status.
 fn rejection(asked: &Asked<'_>, text: &str) -> Option<ProviderError> {
     memchr::memmem::find(text.as_bytes(), b"\"error\"")?;
-    let event: ErrorEvent<'_> = serde_json::from_str(text).ok().filter(|e: &ErrorEvent<'_>| e.kind.as_str() == "error")?;
+    let event: ErrorEvent<'_> =
+        serde_json::from_str(text).ok().filter(|e: &ErrorEvent<'_>| e.kind.as_str() == "error")?;
     let Some(status) = event.status.filter(|status| (400..600).contains(status)) else {
         return Some(crate::openai_responses::error::event(text));
     };
-    let error = asked.protocol.rejected(asked.request, &Rejection { status, body: text.as_bytes(), error_type: None });
+    let error = asked
+        .protocol
+        .rejected(asked.request, &Rejection { status, body: text.as_bytes(), error_type: None });
     let code = event.error.as_ref().and_then(|error| error.code.filled()).map(str::to_owned);
     let headers = event.error.as_ref().and_then(|error| error.headers.as_ref());
     let wait = headers.and_then(|headers| headers.retry_after.as_str().parse().ok());

@@ -30,7 +30,9 @@ impl Body {
     pub(super) fn of(request: &ModelRequest) -> Result<Self, ProviderError> {
         if let Some(hook) = &request.options.request_hook {
             let body = encode::body(request)?;
-            if let Some(Value::Object(replaced)) = serde_json::from_slice(&body).ok().and_then(|v: Value| hook(&v)) {
+            if let Some(Value::Object(replaced)) =
+                serde_json::from_slice(&body).ok().and_then(|v: Value| hook(&v))
+            {
                 return Ok(Self::replaced(&replaced));
             }
         }

@@ -76,7 +76,8 @@ impl Pool {
         state.connections.retain(|connection| connection.socket.is_open());
         let mut found: Vec<(usize, usize)> = Vec::new();
         for (at, connection) in state.connections.iter().enumerate().filter(|(_, c)| c.key == *key) {
-            let known = connection.chains.iter().filter(|chain| chain.new_items(body).is_some()).map(Chain::len);
+            let known =
+                connection.chains.iter().filter(|chain| chain.new_items(body).is_some()).map(Chain::len);
             found.push((known.max().unwrap_or_default(), at));
         }
         found.sort_unstable_by(|a, b| b.cmp(a));

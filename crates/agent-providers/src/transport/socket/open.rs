@@ -103,7 +103,8 @@ async fn upgrade(
     let status = response.status();
     if AS_OVER_HTTP.contains(&status) {
         *head = Head::of(response.headers(), None);
-        let body = tokio::time::timeout(ERROR_TIMEOUT.min(inner.config.idle_timeout), rejection(inner, response));
+        let body =
+            tokio::time::timeout(ERROR_TIMEOUT.min(inner.config.idle_timeout), rejection(inner, response));
         let body = body.await.unwrap_or_default();
         let rejection = Rejection { status: status.as_u16(), body: &body, error_type: None };
         return Err(protocol.rejected(request, &rejection));

@@ -197,7 +197,8 @@ fn own(history: &History) -> History {
     let messages = history.to_vec().into_iter().map(|message| {
         let Some(Message::Assistant(reply)) = message.as_llm() else { return message };
         let mut reply = reply.clone();
-        ("openai".clone_into(&mut reply.provider), NATIVE.clone_into(&mut reply.model));
+        "openai".clone_into(&mut reply.provider);
+        NATIVE.clone_into(&mut reply.model);
         reply.api = Some(ApiProtocol::OpenAiResponses);
         for block in &mut reply.content {
             if let Content::ToolCall(call) = block {

@@ -260,6 +260,26 @@ async fn a_key_or_a_header_of_its_own_gets_a_connection_of_its_own() {
 }
 
 #[tokio::test]
+async fn the_number_of_idle_connections_is_bounded() {
+    let server = Server::start(0, Upgrade::Open, []).await;
+    let provider = provider();
+    let mut request = hello(&server);
+    for session in 0..20 {
+        request.session_id = Some(format!("s{session}"));
+        call(&provider, &request).await.0.unwrap();
+    }
+    while server.closed() < 3 {
+        tokio::task::yield_now().await;
+    }
+    // The connection of the oldest session is closed, that of the newest is not.
+    call(&provider, &request).await.0.unwrap();
+    assert_eq!(server.asked()[20].connection, 19);
+    request.session_id = Some("s0".to_owned());
+    call(&provider, &request).await.0.unwrap();
+    assert_eq!(server.asked()[21].connection, 20);
+}
+
+#[tokio::test]
 async fn a_server_without_websockets_is_used_over_http_with_one_event() {
     for upgrade in [Upgrade::Status(404), Upgrade::Status(502), Upgrade::WrongAccept, Upgrade::Drop] {
         let server = Server::start(2, upgrade, []).await;

@@ -42,6 +42,7 @@ pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
 pub use notes::{
     BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, JournalWarning, RetryNote, RouteChange,
+    TransportFallback,
 };
 pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
@@ -215,18 +216,7 @@ pub enum AgentEvent {
     ModelUnknown(Box<UnknownModel>),
     /// The provider uses another transport, because the preferred one does not work with the server. Emitted after the start
     /// of the reply with which the provider reports it, once for each provider and address.
-    TransportFallback {
-        /// The id of the loop.
-        loop_id: LoopId,
-        /// The model call.
-        step: StepKey,
-        /// The transport that does not work, such as `WebSocket`.
-        from: String,
-        /// The transport that the provider uses instead, such as `HTTP`.
-        to: String,
-        /// Why the transport does not work.
-        reason: String,
-    },
+    TransportFallback(Box<TransportFallback>),
     /// The history is too long, and a compaction starts.
     CompactionStarted {
         /// The id of the loop.
@@ -361,6 +351,7 @@ impl AgentEvent {
             Self::Budget(e) => &e.loop_id,
             Self::CacheBroken(e) => &e.loop_id,
             Self::ModelUnknown(e) => &e.loop_id,
+            Self::TransportFallback(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::ParallelLoopStart(e) => &e.group_id,
@@ -374,7 +365,6 @@ impl AgentEvent {
             | Self::ToolExecutionUpdate { loop_id, .. }
             | Self::ProgressMessage { loop_id, .. }
             | Self::JournalWarning { loop_id, .. }
-            | Self::TransportFallback { loop_id, .. }
             | Self::QuestionAsked { loop_id, .. }
             | Self::QuestionAnswered { loop_id, .. }
             | Self::RunSuspended { loop_id, .. }
@@ -394,7 +384,7 @@ impl AgentEvent {
                 | Self::ProgressMessage { .. }
                 | Self::JournalWarning { .. }
                 | Self::ModelUnknown(_)
-                | Self::TransportFallback { .. }
+                | Self::TransportFallback(_)
         )
     }
 

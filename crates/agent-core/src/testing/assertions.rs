@@ -69,7 +69,7 @@ fn word(event: &AgentEvent) -> Option<String> {
         | AgentEvent::ToolExecutionUpdate { .. }
         | AgentEvent::ProgressMessage { .. }
         | AgentEvent::JournalWarning { .. }
-        | AgentEvent::TransportFallback { .. }
+        | AgentEvent::TransportFallback(_)
         | AgentEvent::ModelUnknown(_) => return None,
     })
 }

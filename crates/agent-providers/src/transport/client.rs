@@ -59,7 +59,7 @@ impl Clients {
     /// Returns the client for an upgrade of a connection to this address. HTTP/2, which `https://` servers prefer, has none.
     #[cfg(feature = "openai-responses-ws")]
     pub(super) fn for_upgrade(&self, url: &Url) -> Result<&Client, ProviderError> {
-        // Without TLS this returns the error that says so.
+        // Without TLS this is the error that names the missing feature.
         let client = self.for_url(url)?;
         if self.given.is_some() || url.scheme() != "https" {
             return Ok(client);

@@ -308,8 +308,8 @@ async fn the_event_of_a_fallback_reaches_the_receivers_of_an_agent_once() {
     for _ in 0..2 {
         let mut run = agent.prompt("hello").unwrap();
         while let Some(event) = run.next().await {
-            if let agent_core::AgentEvent::TransportFallback { from, to, reason, .. } = event {
-                fallbacks.push(format!("{from} {to} {reason}"));
+            if let agent_core::AgentEvent::TransportFallback(note) = event {
+                fallbacks.push(format!("{} {} {}", note.from, note.to, note.reason));
             }
         }
     }

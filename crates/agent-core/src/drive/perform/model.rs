@@ -16,7 +16,7 @@ use crate::drive::config::AgentLoopConfig;
 use crate::drive::panics::panic_text;
 use crate::drive::request::RequestParts;
 use crate::drive::spans;
-use crate::event::{AgentEvent, StreamDelta};
+use crate::event::{AgentEvent, StreamDelta, TransportFallback};
 use crate::history::History;
 use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
@@ -284,13 +284,10 @@ impl ModelCall {
                     (index, StreamDelta::Citation { citation: Box::new(citation.clone()) })
                 }
                 StreamEvent::Fallback { from, to, reason } => {
-                    inbox.events.push(AgentEvent::TransportFallback {
-                        loop_id: loop_id.clone(),
-                        step: key.clone(),
-                        from: from.to_owned(),
-                        to: to.to_owned(),
-                        reason: reason.to_owned(),
-                    });
+                    let (loop_id, step) = (loop_id.clone(), key.clone());
+                    let (from, to, reason) = (from.to_owned(), to.to_owned(), reason.to_owned());
+                    let fallback = TransportFallback { loop_id, step, from, to, reason };
+                    inbox.events.push(AgentEvent::TransportFallback(Box::new(fallback)));
                     return;
                 }
                 _ => return,

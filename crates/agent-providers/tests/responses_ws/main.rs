@@ -6,6 +6,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
     unreachable_pub,
     reason = "a test may fail loudly"
 )]
@@ -27,18 +28,18 @@ use agent_providers::{OpenAiResponsesWsProvider, Transport, TransportConfig};
 use serde_json::{Value, json};
 use server::{Asked, Server, Upgrade};
 
-pub const KEY: &str = "sk-test-0123456789";
+const KEY: &str = "sk-test-0123456789";
 
-pub fn model(server: &Server) -> ModelConfig {
+fn model(server: &Server) -> ModelConfig {
     ModelConfig::openai_responses("gpt-5.5", "GPT-5.5", KEY).with_base_url(server.url())
 }
 
-pub fn provider() -> OpenAiResponsesWsProvider {
+fn provider() -> OpenAiResponsesWsProvider {
     OpenAiResponsesWsProvider::with_transport(Transport::new(TransportConfig::default()))
 }
 
 /// A request that says hello, with the tool.
-pub fn hello(server: &Server) -> ModelRequest {
+fn hello(server: &Server) -> ModelRequest {
     let mut history = History::new();
     history.push("hello".into()).unwrap();
     let mut request = ModelRequest::new(model(server), history);
@@ -49,7 +50,7 @@ pub fn hello(server: &Server) -> ModelRequest {
 }
 
 /// Makes a call and returns its message and events.
-pub async fn call(
+async fn call(
     provider: &OpenAiResponsesWsProvider,
     request: &ModelRequest,
 ) -> (Result<AssistantMessage, ProviderError>, Vec<OwnedStreamEvent>) {
@@ -69,7 +70,7 @@ pub async fn call(
 }
 
 /// Adds a reply and the results of its calls.
-pub fn answered(request: &mut ModelRequest, reply: &AssistantMessage) {
+fn answered(request: &mut ModelRequest, reply: &AssistantMessage) {
     let results: Vec<Entry> = reply
         .tool_calls()
         .map(|call| {
@@ -89,10 +90,7 @@ fn entry(message: Message) -> Entry {
 }
 
 /// Runs the tool loop until the model answers with a text. A failed call is made again, as the run's retries do.
-pub async fn run(
-    provider: &OpenAiResponsesWsProvider,
-    request: &mut ModelRequest,
-) -> (AssistantMessage, usize) {
+async fn run(provider: &OpenAiResponsesWsProvider, request: &mut ModelRequest) -> (AssistantMessage, usize) {
     let mut failed = 0;
     loop {
         match call(provider, request).await.0 {
@@ -112,7 +110,7 @@ pub async fn run(
 }
 
 /// The number of items of a request as it came.
-pub fn sent_items(asked: &Asked) -> usize {
+fn sent_items(asked: &Asked) -> usize {
     asked.body["input"].as_array().unwrap().len()
 }
 
@@ -166,7 +164,8 @@ async fn a_reply_is_equal_over_both_transports() {
 /// Another system prompt, other tools, a changed message or a changed reply need the whole input.
 #[tokio::test]
 async fn a_request_that_does_not_continue_the_last_one_sends_its_whole_input() {
-    let changes: Vec<(&str, fn(&mut ModelRequest))> = vec![
+    type Change = fn(&mut ModelRequest);
+    let changes: Vec<(&str, Change)> = vec![
         ("prompt", |r| r.system_prompt = "Be long.".into()),
         ("tools", |r| r.tools = vec![ToolDefinition::new("see", "Sees", json!({"type": "object"}))].into()),
         ("option", |r| r.options.max_tokens = Some(99)),

@@ -386,11 +386,10 @@ fn problem(body: &Value, http: bool, whole: &[Value]) -> Option<String> {
                 let waiting = if item["async"] == true { &mut later } else { &mut open };
                 waiting.insert(call);
             }
-            "function_call_output" => {
-                if !open.remove(&call) && !later.remove(&call) {
-                    return Some(format!("an output of no call: {call}"));
-                }
+            "function_call_output" if !open.remove(&call) && !later.remove(&call) => {
+                return Some(format!("an output of no call: {call}"));
             }
+            "function_call_output" => {}
             _ if !open.is_empty() => return Some(format!("a call without an output: {open:?}")),
             _ => {}
         }

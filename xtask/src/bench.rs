@@ -6,6 +6,7 @@
 mod context;
 mod sessions;
 mod travel;
+mod ws;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -53,7 +54,8 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool
         Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
         Some("memory") if rest.len() == 1 => return sessions::memory(&workspace.root),
         Some("travel") if rest.len() == 1 => return travel::travel(&workspace.root),
-        Some(_) => bail!("bench takes nothing, `context`, `session`, `store`, `memory` or `travel`"),
+        Some("ws") if rest.len() == 1 => return ws::ws(),
+        Some(_) => bail!("bench takes nothing, `context`, `session`, `store`, `memory`, `travel` or `ws`"),
     }
     let built = cargo::run(
         &workspace.root,

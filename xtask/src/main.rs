@@ -67,6 +67,7 @@ cargo xtask COMMAND
   bench context          compares compaction strategies in a long scripted run
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
+  bench ws               measures tool turns over WebSocket and HTTP with simulated latency
 ";
 
 fn main() -> ExitCode {

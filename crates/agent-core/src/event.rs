@@ -42,6 +42,7 @@ pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
 pub use notes::{
     BudgetEvent, BudgetNote, CompactionEnded, CompactionReason, JournalWarning, RetryNote, RouteChange,
+    TransportFallback,
 };
 pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
@@ -213,6 +214,9 @@ pub enum AgentEvent {
     /// The run calls a model of which facts are unknown. Emitted before the first call of each such model, at most once for
     /// each process that drives the run.
     ModelUnknown(Box<UnknownModel>),
+    /// The provider uses another transport, because the preferred one does not work with the server. Emitted after the start
+    /// of the reply with which the provider reports it, once for each provider and address.
+    TransportFallback(Box<TransportFallback>),
     /// The history is too long, and a compaction starts.
     CompactionStarted {
         /// The id of the loop.
@@ -347,6 +351,7 @@ impl AgentEvent {
             Self::Budget(e) => &e.loop_id,
             Self::CacheBroken(e) => &e.loop_id,
             Self::ModelUnknown(e) => &e.loop_id,
+            Self::TransportFallback(e) => &e.loop_id,
             Self::CompactionEnded(e) => &e.loop_id,
             Self::AgentEnd(e) => &e.loop_id,
             Self::ParallelLoopStart(e) => &e.group_id,
@@ -379,6 +384,7 @@ impl AgentEvent {
                 | Self::ProgressMessage { .. }
                 | Self::JournalWarning { .. }
                 | Self::ModelUnknown(_)
+                | Self::TransportFallback(_)
         )
     }
 

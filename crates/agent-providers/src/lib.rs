@@ -25,6 +25,7 @@
 //! | `anthropic` | `AnthropicProvider`: Anthropic Messages |
 //! | `openai-chat` | `OpenAiChatProvider`: OpenAI Chat Completions and compatible servers |
 //! | `openai-responses` | `OpenAiResponsesProvider`: OpenAI Responses and compatible servers |
+//! | `openai-responses-ws` | `OpenAiResponsesWsProvider`: OpenAI Responses over WebSocket; enables `openai-responses` |
 //! | `azure` | `AzureOpenAiProvider`: OpenAI Responses on Azure; enables `openai-responses` |
 //! | `ollama` | `OllamaProvider`: Ollama's native chat |
 //! | `bedrock` | `BedrockProvider`: AWS Bedrock ConverseStream, through the AWS SDK |
@@ -195,6 +196,9 @@ pub use openai_chat::{OpenAiChatProvider, OpenAiCompatProvider};
 #[cfg(feature = "openai-responses")]
 #[doc(inline)]
 pub use openai_responses::OpenAiResponsesProvider;
+#[cfg(feature = "openai-responses-ws")]
+#[doc(inline)]
+pub use openai_responses::OpenAiResponsesWsProvider;
 #[doc(inline)]
 pub use rate_limit::{RateLimit, RateLimited};
 #[doc(inline)]

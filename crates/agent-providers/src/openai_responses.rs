@@ -23,6 +23,8 @@ mod encode;
 mod error;
 mod marks;
 mod search;
+#[cfg(feature = "openai-responses-ws")]
+mod socket;
 mod wire;
 
 use std::time::Duration;
@@ -35,6 +37,8 @@ use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
 
 use decode::Decoder;
 pub(crate) use encode::body;
+#[cfg(feature = "openai-responses-ws")]
+pub use socket::OpenAiResponsesWsProvider;
 
 /// The protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]

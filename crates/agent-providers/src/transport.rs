@@ -22,6 +22,8 @@ mod fetch;
 mod guard;
 mod retry_after;
 mod send;
+#[cfg(feature = "openai-responses-ws")]
+mod socket;
 
 #[cfg(test)]
 mod tests;
@@ -35,7 +37,11 @@ use agent_core::{CancellationToken, Completion, EventSink, ModelRequest, Provide
 use crate::protocol::Protocol;
 #[cfg(fuzzing)]
 pub(crate) use call::Framer;
+#[cfg(feature = "openai-responses-ws")]
+pub(crate) use call::is_content;
 use client::Clients;
+#[cfg(feature = "openai-responses-ws")]
+pub(crate) use socket::{Lane, Opened, Socket};
 
 /// The default time limit for establishing a connection.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);

@@ -34,6 +34,7 @@
 //! | `google` | Google Gemini | no |
 //! | `vertex` | Gemini and Claude on Vertex AI | no |
 //! | `openai-responses` | OpenAI Responses, and compatible servers | no |
+//! | `openai-responses-ws` | OpenAI Responses over WebSocket; enables `openai-responses` | no |
 //! | `azure` | OpenAI Responses on Azure | no |
 //! | `bedrock` | AWS Bedrock ConverseStream | no |
 //! | `bedrock-config` | the credential chain of the AWS SDK | no |

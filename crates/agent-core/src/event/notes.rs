@@ -149,3 +149,19 @@ pub enum JournalWarning {
         limit: u64,
     },
 }
+
+/// The data of [`AgentEvent::TransportFallback`](super::AgentEvent::TransportFallback).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TransportFallback {
+    /// The id of the loop.
+    pub loop_id: LoopId,
+    /// The key of the model call.
+    pub step: StepKey,
+    /// The transport that does not work, such as `WebSocket`.
+    pub from: String,
+    /// The transport that the provider uses instead, such as `HTTP`.
+    pub to: String,
+    /// Why the preferred transport does not work.
+    pub reason: String,
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     AgentEnd, AgentEvent, AgentStart, Answer, CompactionEnded, CompactionReason, Ended, LoopConfigSnapshot,
     ParallelLoopEnd, ParallelLoopStart, Question, RetryNote, RouteChange, StreamDelta, ToolExecutionEnd,
-    UnknownFact, UnknownModel,
+    TransportFallback, UnknownFact, UnknownModel,
 };
 use crate::history::{MessageRef, Splice};
 use crate::identity::{
@@ -237,6 +237,18 @@ fn tools_have_their_shapes() {
         },
         "journal_warning",
         json!({"warning": {"cause": "nearly_full", "bytes": 3, "limit": 4}}),
+    );
+    let fallback = TransportFallback {
+        loop_id: id(),
+        step: "model-0.0".into(),
+        from: "WebSocket".into(),
+        to: "HTTP".into(),
+        reason: "status 404".into(),
+    };
+    check(
+        &AgentEvent::TransportFallback(Box::new(fallback)),
+        "transport_fallback",
+        json!({"step": "model-0.0", "from": "WebSocket", "to": "HTTP", "reason": "status 404"}),
     );
     let mut unknown = UnknownModel {
         loop_id: id(),

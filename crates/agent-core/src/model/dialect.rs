@@ -42,6 +42,10 @@ pub struct ChatDialect {
     /// The request field that switches thinking on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking_format: Option<ThinkingFormat>,
+    /// Whether the Responses server supports `async` in tool definitions, so that the output of a call may come in a later
+    /// request. Unset: GPT-6 models of OpenAI do, directly and not on Azure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub async_tools: Option<bool>,
     /// The maximum length of a tool-call id, in characters.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tool_call_id: Option<usize>,

@@ -51,6 +51,8 @@ fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
         Some("response_format")
     } else if old.options.foreign_thinking_as_text != new.options.foreign_thinking_as_text {
         Some("foreign_thinking_as_text")
+    } else if old.options.async_tools != new.options.async_tools {
+        Some("async_tools")
     } else {
         None
     }

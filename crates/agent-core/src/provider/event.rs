@@ -113,6 +113,16 @@ pub enum StreamEvent<'a> {
     },
     /// The tokens used so far; replaces earlier reports.
     Usage(Usage),
+    /// The provider sends requests to this address in another way, because the preferred one does not work there. Emitted
+    /// once for each address, with the next reply that begins.
+    Fallback {
+        /// The transport that does not work, such as `WebSocket`.
+        from: &'a str,
+        /// The transport that the provider uses instead, such as `HTTP`.
+        to: &'a str,
+        /// Why the transport does not work.
+        reason: &'a str,
+    },
     /// An event that this version does not know. [`ReplyLog::unrecognised`](super::ReplyLog::unrecognised) counts such
     /// events.
     Unrecognised {

@@ -177,6 +177,7 @@ impl ReplyLog {
             }
             StreamEvent::BlockEnd { index } => log.add(Kind::End, index, "")?,
             StreamEvent::Usage(usage) => log.usage = usage,
+            StreamEvent::Fallback { .. } => {}
             StreamEvent::Unrecognised { .. } => log.unrecognised += 1,
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Options of a request to a model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,6 +44,9 @@ pub struct RequestOptions {
     pub headers: BTreeMap<String, Option<String>>,
     /// Whether readable thinking of another vendor's model is sent as text. Default: `false`, it is left out.
     pub foreign_thinking_as_text: bool,
+    /// The names of tools whose results may be [deferred](crate::ToolResult::deferred), for APIs in which a tool declares this
+    /// before it is called. Default: none; a deferred call is then sent with its preliminary result. Other APIs ignore it.
+    pub async_tools: BTreeSet<String>,
     /// A hook that receives the body of each request and may replace it. Default: none.
     pub request_hook: Option<RequestHook>,
     /// Observers of the exact bytes of each exchange, without credentials.

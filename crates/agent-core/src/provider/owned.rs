@@ -71,6 +71,8 @@ pub enum OwnedStreamEvent {
     BlockEnd { index: u32 },
     /// The owned form of [`StreamEvent::Usage`].
     Usage { usage: Usage },
+    /// The owned form of [`StreamEvent::Fallback`].
+    Fallback { from: String, to: String, reason: String },
     /// The owned form of [`StreamEvent::Unrecognised`].
     Unrecognised { name: String },
     /// The reply is complete.
@@ -117,6 +119,9 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
             }
             StreamEvent::BlockEnd { index } => Self::BlockEnd { index },
             StreamEvent::Usage(usage) => Self::Usage { usage },
+            StreamEvent::Fallback { from, to, reason } => {
+                Self::Fallback { from: from.to_owned(), to: to.to_owned(), reason: reason.to_owned() }
+            }
             StreamEvent::Unrecognised { name } => Self::Unrecognised { name: name.to_owned() },
         }
     }
@@ -148,6 +153,7 @@ impl OwnedStreamEvent {
             Self::Opaque { index, kind, data } => StreamEvent::Opaque { index: *index, kind, data },
             Self::BlockEnd { index } => StreamEvent::BlockEnd { index: *index },
             Self::Usage { usage } => StreamEvent::Usage(*usage),
+            Self::Fallback { from, to, reason } => StreamEvent::Fallback { from, to, reason },
             Self::Unrecognised { name } => StreamEvent::Unrecognised { name },
             Self::Done { .. } | Self::Error { .. } => return None,
         })

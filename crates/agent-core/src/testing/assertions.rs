@@ -69,6 +69,7 @@ fn word(event: &AgentEvent) -> Option<String> {
         | AgentEvent::ToolExecutionUpdate { .. }
         | AgentEvent::ProgressMessage { .. }
         | AgentEvent::JournalWarning { .. }
+        | AgentEvent::TransportFallback(_)
         | AgentEvent::ModelUnknown(_) => return None,
     })
 }

@@ -62,6 +62,13 @@ pub(super) fn is_vendor(model: &ModelConfig) -> bool {
         || request::https_host(model) == Some("api.openai.com")
 }
 
+/// Returns whether the server answers several requests over one connection at the same time, each marked with its
+/// `stream_id`.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn has_lanes(model: &ModelConfig) -> bool {
+    is_vendor(model) && model.api != ApiProtocol::AzureOpenAiResponses
+}
+
 /// Returns the protocol's headers. The transport then applies those of the model and of the call, which take precedence.
 ///
 /// # Errors

@@ -3,6 +3,7 @@
 //! Members that do not change during a run come first and the input last, so that a request begins with the bytes of
 //! the previous one. Each unit of the history and the tools are encoded once and cached.
 
+mod deferred;
 mod items;
 mod options;
 
@@ -29,8 +30,37 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
-    options::write(&mut body, request)?;
-    tools(&mut body, request);
+    rest(&mut body, request)?;
+    body.close();
+    Ok(out)
+}
+
+/// Writes the members of a body without `stream`, which connections do not take. Returns the position of the input's value.
+///
+/// # Errors
+/// Returns an error if the protocol cannot express the request.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn unstreamed(request: &ModelRequest) -> Result<(Vec<u8>, usize), ProviderError> {
+    let mut out = crate::request::body_buffer(request);
+    let mut body = Members::open(&mut out);
+    body.field("model", &request.model.id);
+    let at = rest(&mut body, request)?;
+    body.close();
+    Ok((out, at))
+}
+
+/// Returns the items of a reply as a later request contains them; `None` if that request leaves out items which the server
+/// has, except reasoning.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn reply(request: &ModelRequest, reply: &agent_core::AssistantMessage) -> Option<Vec<u8>> {
+    let cache = options::cache(request).filter(|cache| cache.is_explicit());
+    items::Writer::new(request, cache.is_some()).whole_reply(reply)
+}
+
+/// Writes the members after those that differ between the transports. Returns the position of the input's value.
+fn rest(body: &mut Members<'_>, request: &ModelRequest) -> Result<usize, ProviderError> {
+    options::write(body, request)?;
+    tools(body, request);
     let prompt = Some(&*request.system_prompt).filter(|prompt| !prompt.trim().is_empty());
     let cache = options::cache(request).filter(|cache| cache.is_explicit());
     let first = match (prompt, system_prompt(&request.model)) {
@@ -41,9 +71,10 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         }
         (prompt, _) => prompt,
     };
-    input(body.key("input"), request, first, cache);
-    body.close();
-    Ok(out)
+    let out = body.key("input");
+    let at = out.len();
+    input(out, request, first, cache);
+    Ok(at)
 }
 
 fn tools(body: &mut Members<'_>, request: &ModelRequest) {
@@ -51,15 +82,18 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
         return;
     }
     let strict = request.model.dialect.strict_tools != Some(false);
-    let key = wire_key(request, &["responses tools", if strict { "strict" } else { "" }]);
+    let late = deferred::names(request);
+    let mut parts = vec!["responses tools", if strict { "strict" } else { "" }];
+    parts.extend(late.iter().copied());
+    let key = wire_key(request, &parts);
     let out = body.key("tools");
     out.push(b'[');
-    let make = || Encoded::new(encode_tools(&request.tools, strict), []);
+    let make = || Encoded::new(encode_tools(&request.tools, strict, &late), []);
     request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
     out.push(b']');
 }
 
-fn encode_tools(tools: &ToolDefinitions, strict: bool) -> Vec<u8> {
+fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
     for definition in tools.definitions() {
         if !out.is_empty() {
@@ -76,6 +110,9 @@ fn encode_tools(tools: &ToolDefinitions, strict: bool) -> Vec<u8> {
         if strict {
             // Unsaid, it is true, and a schema that is not made for that is refused or changed.
             tool.field("strict", &false);
+        }
+        if late.contains(&definition.name.as_str()) {
+            tool.field("async", &true);
         }
         tool.close();
     }
@@ -106,19 +143,19 @@ fn input(out: &mut Vec<u8>, request: &ModelRequest, system: Option<&str>, cache:
         item.close();
     }
     let mut marks = Marks::default();
-    Handoff::each_form(
-        &request.history,
-        key,
-        |unit: &Unit| writer.unit(unit),
-        |form| {
-            if out.len() > start {
-                out.push(b',');
-            }
-            let base = out.len();
-            out.extend_from_slice(form.bytes());
-            marks.extend(form, base);
-        },
-    );
+    let read = |form: &Encoded| {
+        if out.len() > start {
+            out.push(b',');
+        }
+        let base = out.len();
+        out.extend_from_slice(form.bytes());
+        marks.extend(form, base);
+    };
+    if writer.defers() {
+        deferred::each_form(&request.history, &writer, key, read);
+    } else {
+        Handoff::each_form(&request.history, key, |unit: &Unit| writer.unit(unit), read);
+    }
     let breakpoint = cache.map(|cache| cache.of_messages(request)).unwrap_or_default();
     if let Some(at) = marks.before_last().filter(|_| !breakpoint.is_empty()) {
         out.splice(at..at, breakpoint.iter().copied());

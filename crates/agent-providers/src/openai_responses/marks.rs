@@ -54,6 +54,11 @@ pub(super) fn read(signature: &str) -> Map<String, Value> {
     serde_json::from_str(signature).unwrap_or_default()
 }
 
+/// Returns whether the output of a call may come in a later request.
+pub(super) fn is_async(mark: &Map<String, Value>) -> bool {
+    mark.get("async").is_some_and(|value| *value == Value::Bool(true))
+}
+
 /// Returns the id in a mark if the API accepts it.
 pub(super) fn id<'m>(mark: &'m Map<String, Value>, prefix: &str) -> Option<&'m str> {
     let id = mark.get("id").and_then(Value::as_str)?;

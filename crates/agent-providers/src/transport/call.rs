@@ -261,7 +261,7 @@ async fn frames(
 
 /// Returns whether an event adds to the reply. The start of a block, an empty piece and a count of tokens do not, and a
 /// server could send them for ever.
-fn is_content(event: &StreamEvent<'_>) -> bool {
+pub(crate) fn is_content(event: &StreamEvent<'_>) -> bool {
     match event {
         StreamEvent::TextDelta { delta, .. }
         | StreamEvent::ThinkingDelta { delta, .. }

@@ -23,6 +23,8 @@ pub(super) struct Clients {
     local: OnceLock<Client>,
     plain: OnceLock<Client>,
     tls: OnceLock<Client>,
+    #[cfg(feature = "openai-responses-ws")]
+    upgrade: OnceLock<Client>,
 }
 
 impl Clients {
@@ -33,6 +35,8 @@ impl Clients {
             local: OnceLock::new(),
             plain: OnceLock::new(),
             tls: OnceLock::new(),
+            #[cfg(feature = "openai-responses-ws")]
+            upgrade: OnceLock::new(),
         }
     }
 
@@ -50,6 +54,17 @@ impl Clients {
             _ if is_local(url) => built(&self.local, || without_roots(self.builder()).no_proxy()),
             _ => built(&self.plain, || without_roots(self.builder())),
         }
+    }
+
+    /// Returns the client for an upgrade of a connection to this address. HTTP/2, which `https://` servers prefer, has none.
+    #[cfg(feature = "openai-responses-ws")]
+    pub(super) fn for_upgrade(&self, url: &Url) -> Result<&Client, ProviderError> {
+        // Without TLS this is the error that names the missing feature.
+        let client = self.for_url(url)?;
+        if self.given.is_some() || url.scheme() != "https" {
+            return Ok(client);
+        }
+        built(&self.upgrade, || self.builder().http1_only())
     }
 
     fn builder(&self) -> ClientBuilder {

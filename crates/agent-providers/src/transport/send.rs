@@ -42,7 +42,7 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads the headers in one pass. A lookup of each name, most of which are absent, takes several times as long.
-    fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
+    pub(super) fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
         let mut head = Self { fetched, ..Self::default() };
         let (mut named, mut waits) = (REQUEST_ID.len(), false);
         for (name, value) in headers {

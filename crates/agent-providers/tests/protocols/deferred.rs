@@ -1,8 +1,9 @@
 //! Deferred calls in every protocol: the preliminary result stays as it was sent, and the result follows as a user message.
 
 use agent_core::{
-    AgentMessage, AssistantMessage, CacheConfig, CacheStrategy, Content, DeferredCall, Entry, History,
-    Message, ModelRequest, Splice, StopReason, StreamProvider as _, ToolResultMessage,
+    AgentMessage, ApiProtocol, AssistantMessage, CacheConfig, CacheStrategy, Content, DeferredCall, Entry,
+    History, Message, ModelConfig, ModelRequest, Splice, StopReason, StreamProvider as _, ToolDefinition,
+    ToolResultMessage,
 };
 use agent_providers::ProviderRegistry;
 use proptest::prelude::*;
@@ -161,4 +162,201 @@ fn the_result_names_its_call_in_every_protocol() {
     }
     let call = DeferredCall::new("c1", "render", "job-1");
     assert_eq!(call.state, agent_core::DeferredState::Running);
+}
+
+/// The model that knows async tools.
+const NATIVE: &str = "gpt-6-astra";
+
+/// A request to it. With `declared` the tool is declared as one that can be deferred.
+fn native(history: &History, declared: bool) -> ModelRequest {
+    let model = ModelConfig::openai_responses(NATIVE, NATIVE, "sk-secret").with_images(true);
+    let mut request = ModelRequest::new(model, history.clone());
+    request.options.cache_config =
+        CacheConfig { strategy: CacheStrategy::Disabled, ..CacheConfig::default() };
+    request.tools = ["render", "look"]
+        .map(|name| ToolDefinition::new(name, "Works", json!({"type": "object"})))
+        .to_vec()
+        .into();
+    if declared {
+        request.options.async_tools.insert("render".to_owned());
+    }
+    request
+}
+
+fn native_body(history: &History, declared: bool) -> Value {
+    let bytes = ProviderRegistry::default().body(&native(history, declared)).unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn native_items(history: &History, declared: bool) -> Vec<Value> {
+    native_body(history, declared)["input"].as_array().unwrap().clone()
+}
+
+/// Makes each reply with calls one of the model that knows async tools, whose calls need no output at once.
+fn own(history: &History) -> History {
+    let messages = history.to_vec().into_iter().map(|message| {
+        let Some(Message::Assistant(reply)) = message.as_llm() else { return message };
+        let mut reply = reply.clone();
+        "openai".clone_into(&mut reply.provider);
+        NATIVE.clone_into(&mut reply.model);
+        reply.api = Some(ApiProtocol::OpenAiResponses);
+        for block in &mut reply.content {
+            if let Content::ToolCall(call) = block {
+                let id = format!("fc_{}", call.id.as_str());
+                call.signature = Some(json!({"id": id, "async": true}).to_string());
+            }
+        }
+        Message::from(reply).into()
+    });
+    let (own, repairs) = History::repaired(messages);
+    assert!(repairs.is_empty(), "{repairs:?}");
+    own
+}
+
+/// Checks the rules of the API: an output behind its call and once; a call without an output only if it is async.
+fn assert_valid(items: &[Value]) {
+    let (mut open, mut seen) = (Vec::new(), std::collections::BTreeSet::new());
+    for item in items {
+        let id = item["call_id"].as_str().unwrap_or_default().to_owned();
+        match item["type"].as_str().unwrap_or_default() {
+            "function_call" => {
+                assert!(seen.insert(id.clone()), "the call {id} comes twice");
+                open.push((id, item["async"] == true));
+            }
+            "function_call_output" => {
+                let at = open.iter().position(|(call, _)| *call == id);
+                open.remove(at.unwrap_or_else(|| panic!("an output of no open call: {id}")));
+            }
+            _ => assert!(open.iter().all(|(_, is_async)| *is_async), "no output yet: {open:?}"),
+        }
+    }
+    assert!(open.iter().all(|(_, is_async)| *is_async), "no output: {open:?}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+
+    /// Random conversations of the model that knows async tools, with compactions and hand-off in both directions.
+    #[test]
+    fn async_calls_have_at_most_one_output_and_requests_keep_their_beginning(acts in prop::collection::vec(act(), 1..20)) {
+        let mut history = History::new();
+        history.push(AgentMessage::user("task")).unwrap();
+        let mut before = native_items(&history, true);
+        for (number, act) in acts.iter().enumerate() {
+            perform(&mut history, act, number);
+            history = own(&history);
+            let after = native_items(&history, true);
+            assert_valid(&after);
+            if !matches!(act, Act::Drop(..)) {
+                prop_assert_eq!(&before[..], &after[..before.len()], "{:?}", act);
+            }
+            // Not declared any more: the calls have their preliminary outputs.
+            let plain = native_items(&history, false);
+            assert!(plain.iter().all(|item| item.get("async").is_none()));
+            assert_valid(&plain);
+            // The session after a restart.
+            let stored = serde_json::to_string(&history.to_vec()).unwrap();
+            let messages: Vec<AgentMessage> = serde_json::from_str(&stored).unwrap();
+            let (restored, repairs) = History::repaired(messages);
+            prop_assert_eq!(repairs, vec![]);
+            prop_assert_eq!(&after, &native_items(&restored, true));
+            for vendor in EVERY {
+                check(vendor, &history)?;
+            }
+            before = after;
+        }
+    }
+}
+
+#[test]
+fn an_async_call_gets_its_output_in_a_later_item() {
+    let mut history = History::new();
+    history.push(AgentMessage::user("task")).unwrap();
+    perform(&mut history, &Act::Begin, 1);
+    let begun = own(&history);
+    let tools = native_body(&begun, true)["tools"].clone();
+    assert_eq!((&tools[0]["async"], tools[1].get("async")), (&json!(true), None));
+    assert!(native_body(&begun, false)["tools"][0].get("async").is_none());
+    let items = native_items(&begun, true);
+    let call = |n: u8| {
+        json!({"type": "function_call", "id": format!("fc_call_1_{n}"), "call_id": format!("call_1_{n}"),
+            "name": "render", "arguments": "{\"n\":1}", "async": true})
+    };
+    let expected = json!([
+        {"role": "user", "content": "task"},
+        call(1),
+        call(2),
+        {"type": "function_call_output", "call_id": "call_1_2", "output": "rendered"},
+        {"role": "user", "content": [
+            {"type": "input_text", "text": "Preliminary result of the call `render`:\n"},
+            {"type": "input_text", "text": "still running"},
+        ]},
+    ]);
+    assert_eq!(Value::Array(items), expected);
+
+    perform(&mut history, &Act::Reply, 2);
+    perform(&mut history, &Act::Complete { picture: true, failed: false }, 3);
+    let items = native_items(&own(&history), true);
+    assert_eq!(items.last().unwrap()["type"], "function_call_output");
+    assert_eq!(items.last().unwrap()["call_id"], "call_1_1");
+    let output = items.last().unwrap()["output"].clone();
+    assert_eq!(output[0], json!({"type": "input_text", "text": "result 3"}));
+    assert_eq!((&output[1]["type"], output.as_array().unwrap().len()), (&json!("input_image"), 2));
+
+    // A call of another model is sent with its preliminary output, and its result as a message.
+    let items = native_items(&history, true);
+    assert_valid(&items);
+    assert!(items.iter().all(|item| item.get("async").is_none()));
+    assert_eq!(items.last().unwrap()["role"], "user");
+
+    // The call is removed: what remains is text.
+    let splice = Splice { from: 1, to: 4, messages: vec![] };
+    let short = own(&history).spliced(&[splice]).unwrap();
+    let items = native_items(&short, true);
+    assert_valid(&items);
+    assert!(items.iter().all(|item| item.get("type").is_none()), "{items:?}");
+}
+
+#[test]
+fn a_failed_async_call_says_so_in_its_output() {
+    let mut history = History::new();
+    history.push(AgentMessage::user("task")).unwrap();
+    perform(&mut history, &Act::Begin, 1);
+    perform(&mut history, &Act::Complete { picture: false, failed: true }, 2);
+    let items = native_items(&own(&history), true);
+    let output = items.last().unwrap()["output"].as_str().unwrap();
+    assert!(output.starts_with("The call `render` (handle `job-1`) failed:"), "{output}");
+}
+
+/// Other models of the vendor, Azure and other servers do not know async tools, unless the configuration says so.
+#[test]
+fn only_servers_that_know_async_tools_are_sent_them() {
+    let history = own(&{
+        let mut history = History::new();
+        history.push(AgentMessage::user("task")).unwrap();
+        perform(&mut history, &Act::Begin, 1);
+        history
+    });
+    let sent = |model: ModelConfig| {
+        let mut request = native(&history, true);
+        request.model = model.into();
+        request.options.async_tools.insert("look".to_owned());
+        let body = ProviderRegistry::default().body(&request).unwrap();
+        String::from_utf8(body).unwrap().contains("\"async\":true")
+    };
+    let at = |id: &str, base: &str, provider: &str| {
+        let mut model = ModelConfig::openai_responses(id, id, "sk-secret").with_base_url(base);
+        provider.clone_into(&mut model.provider);
+        model
+    };
+    assert!(sent(at(NATIVE, "https://api.openai.com/v1", "openai")));
+    assert!(!sent(at("gpt-5.5", "https://api.openai.com/v1", "openai")));
+    assert!(!sent(at(NATIVE, "http://localhost:1234/v1", "local")));
+    assert!(!sent(ModelConfig::azure("https://r.openai.azure.com", NATIVE, "0a1b")));
+    let mut known = at(NATIVE, "http://localhost:1234/v1", "local");
+    known.dialect.async_tools = Some(true);
+    assert!(sent(known));
+    let mut refused = at(NATIVE, "https://api.openai.com/v1", "openai");
+    refused.dialect.async_tools = Some(false);
+    assert!(!sent(refused));
 }

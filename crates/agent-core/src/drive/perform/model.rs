@@ -17,7 +17,7 @@ use crate::drive::config::AgentLoopConfig;
 use crate::drive::panics::panic_text;
 use crate::drive::request::RequestParts;
 use crate::drive::spans;
-use crate::event::{AgentEvent, StreamDelta, UnknownModel};
+use crate::event::{AgentEvent, StreamDelta, TransportFallback, UnknownModel};
 use crate::history::History;
 use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
@@ -35,7 +35,8 @@ use crate::tool::Tools;
 pub enum Live {
     /// The reply has begun. Apply this input at once, so that `MessageStart` precedes the updates.
     Started(Input),
-    /// A piece of the reply (a `MessageUpdate`), or a `ModelUnknown` before it. Neither is recorded.
+    /// A live event, which is not recorded: a piece of the reply (a `MessageUpdate`), a `TransportFallback`, or a
+    /// `ModelUnknown` before the reply.
     Update(AgentEvent),
 }
 
@@ -285,6 +286,13 @@ impl ModelCall {
                 }
                 StreamEvent::Citation { index, citation } => {
                     (index, StreamDelta::Citation { citation: Box::new(citation.clone()) })
+                }
+                StreamEvent::Fallback { from, to, reason } => {
+                    let (loop_id, step) = (loop_id.clone(), key.clone());
+                    let (from, to, reason) = (from.to_owned(), to.to_owned(), reason.to_owned());
+                    let fallback = TransportFallback { loop_id, step, from, to, reason };
+                    inbox.events.push(AgentEvent::TransportFallback(Box::new(fallback)));
+                    return;
                 }
                 _ => return,
             };

@@ -139,6 +139,10 @@ fn every_borrowed_event_has_an_owned_form_of_the_same_name() {
             json!({"type": "opaque", "index": 1, "kind": "k", "data": {"a": 1}}),
         ),
         (StreamEvent::BlockEnd { index: 1 }, json!({"type": "block_end", "index": 1})),
+        (
+            StreamEvent::Fallback { from: "WebSocket", to: "HTTP", reason: "r" },
+            json!({"type": "fallback", "from": "WebSocket", "to": "HTTP", "reason": "r"}),
+        ),
         (StreamEvent::Unrecognised { name: "n" }, json!({"type": "unrecognised", "name": "n"})),
     ] {
         assert_eq!(serde_json::to_value(OwnedStreamEvent::from(event)).unwrap(), expect);

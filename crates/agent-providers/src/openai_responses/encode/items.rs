@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::handoff::{self, Handoff, IdRule, ImageOut, ThinkingOut, wire_key};
 use crate::json::{Members, write};
 use crate::openai_responses::config::is_vendor;
+use crate::openai_responses::encode::deferred;
 use crate::openai_responses::marks::{self, TakesWords};
 use crate::openai_responses::search;
 
@@ -40,6 +41,8 @@ pub(super) struct Writer<'r> {
     marked: bool,
     /// Whether searches for tools have the vendor's form.
     search: ToolSearch,
+    /// Whether the output of a deferred call comes in a later item, instead of a preliminary output.
+    defers: bool,
 }
 
 /// The items of a unit, and the position of a possible breakpoint in each message and result.
@@ -88,19 +91,23 @@ impl<'r> Writer<'r> {
     /// Creates a writer. If `marked`, a breakpoint of the cache can end each text and result of the user.
     pub(super) fn new(request: &'r ModelRequest, marked: bool) -> Self {
         let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
-        Self { rules: Handoff::new(request, IDS), takes_words, marked, search: request.tools.search() }
+        let defers = deferred::is_native(request);
+        let search = request.tools.search();
+        Self { rules: Handoff::new(request, IDS), takes_words, marked, search, defers }
+    }
+
+    /// Returns whether the form of a unit can depend on the units before it.
+    pub(super) fn defers(&self) -> bool {
+        self.defers
     }
 
     /// The key of everything that the bytes of a unit depend on.
     pub(super) fn key(&self, request: &ModelRequest) -> WireKey {
         let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
-        let form = match (self.marked, self.search) {
-            (false, ToolSearch::FromResults) => "search",
-            (true, ToolSearch::FromResults) => "marked search",
-            (false, _) => "",
-            (true, _) => "marked",
-        };
-        wire_key(request, &["responses", words, form])
+        let marked = if self.marked { "marked" } else { "" };
+        let search = if self.search == ToolSearch::FromResults { "search" } else { "" };
+        let defers = if self.defers { "async" } else { "" };
+        wire_key(request, &["responses", words, marked, search, defers])
     }
 
     pub(super) fn unit(&self, unit: &Unit) -> Encoded {
@@ -112,15 +119,48 @@ impl<'r> Writer<'r> {
                 if self.marked {
                     items.marks.push(Encoded::NO_MARK);
                 }
-                for result in unit.results() {
-                    let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
-                    let signature = call.and_then(|call| call.signature.as_deref());
-                    let mark = self.rules.signature(reply, signature).map(marks::read).unwrap_or_default();
+                let (waiting, ended): (Vec<_>, Vec<_>) = unit
+                    .results()
+                    .map(|result| (result, self.mark_of(reply, result)))
+                    .partition(|(result, mark)| self.waits(result, mark));
+                for (result, mark) in ended {
                     self.result(&mut items, result, &mark, named);
+                }
+                for (result, _) in waiting {
+                    self.user(&mut items, &deferred::preliminary(result));
                 }
             }
             _ => {}
         }
+        Encoded::new(items.out, items.marks)
+    }
+
+    /// Returns the mark of the call that a result belongs to.
+    pub(super) fn mark_of(&self, reply: &AssistantMessage, result: &ToolResultMessage) -> Map<String, Value> {
+        let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
+        let signature = call.and_then(|call| call.signature.as_deref());
+        self.rules.signature(reply, signature).map(marks::read).unwrap_or_default()
+    }
+
+    /// Returns whether the output of a call comes in a later item.
+    pub(super) fn waits(&self, result: &ToolResultMessage, mark: &Map<String, Value>) -> bool {
+        self.defers && result.deferred.is_some() && marks::is_async(mark)
+    }
+
+    /// Returns whether the items of a reply are sent with their ids.
+    pub(super) fn is_named(&self, reply: &AssistantMessage) -> bool {
+        Plan::of(&self.steps(reply)).named
+    }
+
+    /// Encodes the output of a deferred call.
+    pub(super) fn output(
+        &self,
+        result: &ToolResultMessage,
+        mark: &Map<String, Value>,
+        named: bool,
+    ) -> Encoded {
+        let mut items = Items { out: Vec::new(), marks: Vec::new() };
+        self.result(&mut items, result, mark, named);
         Encoded::new(items.out, items.marks)
     }
 
@@ -191,6 +231,20 @@ impl<'r> Writer<'r> {
             }
         }
         plan.named
+    }
+
+    /// Writes a reply; `None` if the server has items of it that are left out, except reasoning.
+    #[cfg(feature = "openai-responses-ws")]
+    pub(super) fn whole_reply(&self, reply: &AssistantMessage) -> Option<Vec<u8>> {
+        let steps = self.steps(reply);
+        let plan = Plan::of(&steps);
+        let lost = |(step, sent): (&Step<'_>, &bool)| !sent && !matches!(step, Step::Reasoning(Some(_)));
+        if steps.iter().zip(&plan.sent).any(lost) {
+            return None;
+        }
+        let mut out = Vec::new();
+        self.reply(&mut out, reply);
+        Some(out).filter(|out| !out.is_empty())
     }
 
     fn steps<'m>(&self, reply: &'m AssistantMessage) -> Vec<Step<'m>> {
@@ -277,8 +331,14 @@ impl<'r> Writer<'r> {
             let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
             item.field("arguments", arguments);
         }
-        for (key, value) in mark.iter().filter(|(key, _)| named && !matches!(key.as_str(), "id" | "type")) {
+        for (key, value) in
+            mark.iter().filter(|(key, _)| named && !matches!(key.as_str(), "id" | "type" | "async"))
+        {
             item.named(key, value);
+        }
+        // Without it the API expects the output in the same request.
+        if self.defers && marks::is_async(&mark) {
+            item.field("async", &true);
         }
         item.close();
     }

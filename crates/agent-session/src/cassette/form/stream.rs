@@ -23,6 +23,7 @@ enum Form {
     Opaque { index: u32, kind: String, data: Value },
     BlockEnd { index: u32 },
     Usage { usage: Usage },
+    Fallback { from: String, to: String, reason: String },
     Unrecognised { name: String },
     Done { completion: Completion },
     Error { message: String },

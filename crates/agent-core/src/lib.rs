@@ -161,8 +161,8 @@ pub use tool::validate::{
 };
 #[doc(inline)]
 pub use tool::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
-    ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates, Tools,
+    AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition, ToolDefinitions,
+    ToolError, ToolExecutionStrategy, ToolResult, ToolSignal, ToolUpdates, Tools,
 };
 #[doc(inline)]
 pub use tool::{Tool, argument_schema, tool_fn};

@@ -34,7 +34,7 @@ use serde_json::Value;
 
 pub use child::ChildRun;
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
-pub use definition::{ToolDefinition, ToolDefinitions};
+pub use definition::{ToolCallers, ToolDefinition, ToolDefinitions};
 pub use result::{ToolError, ToolResult};
 pub use tools::Tools;
 pub(crate) use typed::plain_schema;
@@ -139,6 +139,11 @@ pub trait AgentTool: Send + Sync {
         ToolConcurrency::Parallel
     }
 
+    /// Returns who may call the tool: the model (the default), code that the vendor runs, or both.
+    fn callers(&self) -> ToolCallers {
+        ToolCallers::Model
+    }
+
     /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
     /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -206,6 +211,10 @@ impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
 
     fn concurrency(&self) -> ToolConcurrency {
         (**self).concurrency()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        (**self).callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

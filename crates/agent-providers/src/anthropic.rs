@@ -19,6 +19,7 @@ mod decode;
 mod encode;
 mod error;
 mod extras;
+mod server_tools;
 mod version;
 mod wire;
 
@@ -35,6 +36,8 @@ pub(crate) use decode::Decoder;
 pub(crate) use encode::{Named, body};
 #[cfg(feature = "vertex")]
 pub(crate) use error::rejected;
+#[cfg(feature = "vertex")]
+pub(crate) use server_tools::add_betas;
 
 /// The Messages protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]

@@ -16,13 +16,61 @@ pub struct ToolDefinition {
     pub description: String,
     /// The JSON schema of the arguments, an object.
     pub parameters: Value,
+    /// Who may call the tool. Default: the model.
+    #[serde(default, skip_serializing_if = "ToolCallers::is_default")]
+    pub callers: ToolCallers,
+}
+
+/// Who may call a tool.
+///
+/// In programmatic tool calling, the model writes code that the vendor runs, and this code calls tools of the program. The
+/// run executes such a call like any other; its result goes to the code and not to the model. Anthropic has it with
+/// [`ServerTool::CodeExecution`](crate::model::ServerTool::CodeExecution), and the OpenAI Responses API without a further
+/// setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolCallers {
+    /// The model calls the tool. This is the default.
+    #[default]
+    Model,
+    /// Only code that the vendor runs calls the tool. A request to a protocol without such code is an error before it is
+    /// sent.
+    Code,
+    /// Both may call the tool. For a protocol without such code, this is the same as [`Model`](Self::Model).
+    ModelAndCode,
+}
+
+impl ToolCallers {
+    /// Returns whether code may call the tool.
+    #[must_use]
+    pub fn includes_code(self) -> bool {
+        matches!(self, Self::Code | Self::ModelAndCode)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Model
+    }
 }
 
 impl ToolDefinition {
     /// Creates a definition from the name, the description and the JSON schema of the arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters }
+        Self {
+            name: name.into(),
+            description: description.into(),
+            parameters,
+            callers: ToolCallers::default(),
+        }
+    }
+
+    /// Sets who may call the tool.
+    #[must_use]
+    pub fn with_callers(mut self, callers: ToolCallers) -> Self {
+        self.callers = callers;
+        self
     }
 }
 
@@ -37,6 +85,7 @@ struct Inner {
     definitions: Vec<ToolDefinition>,
     wire: WireCache,
     tokens: OnceLock<u64>,
+    by_code: bool,
 }
 
 impl ToolDefinitions {
@@ -50,6 +99,12 @@ impl ToolDefinitions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.definitions.is_empty()
+    }
+
+    /// Returns whether code may call any of the tools.
+    #[must_use]
+    pub fn are_called_by_code(&self) -> bool {
+        self.inner.by_code
     }
 
     /// Returns whether both share the same allocation. Does not compare the definitions.
@@ -77,9 +132,11 @@ impl ToolDefinitions {
 
 impl FromIterator<ToolDefinition> for ToolDefinitions {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
+        let definitions: Vec<ToolDefinition> = iter.into_iter().collect();
         Self {
             inner: Arc::new(Inner {
-                definitions: iter.into_iter().collect(),
+                by_code: definitions.iter().any(|definition| definition.callers.includes_code()),
+                definitions,
                 wire: WireCache::default(),
                 tokens: OnceLock::new(),
             }),

@@ -5,6 +5,7 @@
 
 mod items;
 mod options;
+mod server_tools;
 
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use crate::handoff::{Handoff, wire_key};
 use crate::json::{self, Members};
 use crate::marks::Marks;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
+use crate::server_tools::{has_tools, runs_code};
 use crate::tool_schema::declared;
 
 /// Writes the body.
@@ -25,6 +27,7 @@ use crate::tool_schema::declared;
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+    crate::server_tools::check(request)?;
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
@@ -46,19 +49,27 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
 }
 
 fn tools(body: &mut Members<'_>, request: &ModelRequest) {
-    if request.tools.is_empty() {
+    if !has_tools(request) {
         return;
     }
     let strict = request.model.dialect.strict_tools != Some(false);
     let key = wire_key(request, &["responses tools", if strict { "strict" } else { "" }]);
     let out = body.key("tools");
     out.push(b'[');
-    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict), []);
-    request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
+    let start = out.len();
+    server_tools::write(out, request);
+    let by_code = request.tools.are_called_by_code() && runs_code(request);
+    let make = || Encoded::new(encode_tools(request.tools.definitions(), strict, by_code), []);
+    request.tools.wire().with(key, make, |encoded| {
+        if out.len() > start && !encoded.bytes().is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(encoded.bytes());
+    });
     out.push(b']');
 }
 
-fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
+fn encode_tools(definitions: &[ToolDefinition], strict: bool, by_code: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for definition in definitions {
         if !out.is_empty() {
@@ -71,6 +82,9 @@ fn encode_tools(definitions: &[ToolDefinition], strict: bool) -> Vec<u8> {
         if strict {
             // Unsaid, it is true, and a schema that is not made for that is refused or changed.
             tool.field("strict", &false);
+        }
+        if by_code && let Some(callers) = server_tools::callers(definition.callers) {
+            tool.field("allowed_callers", callers);
         }
         tool.close();
     }

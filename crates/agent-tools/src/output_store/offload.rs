@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_core::tool::{ChildRun, Confinement};
 use agent_core::{
-    AgentTool, BoxFuture, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult,
+    AgentTool, BoxFuture, Content, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError, ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -126,6 +126,10 @@ impl AgentTool for OffloadingTool {
 
     fn concurrency(&self) -> ToolConcurrency {
         self.tool.concurrency()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.tool.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -283,6 +283,9 @@ impl ModelCall {
                 StreamEvent::Citation { index, citation } => {
                     (index, StreamDelta::Citation { citation: Box::new(citation.clone()) })
                 }
+                StreamEvent::ServerTool { index, call } => {
+                    (index, StreamDelta::ServerTool { call: Box::new(call.clone()) })
+                }
                 _ => return,
             };
             // Deltas before the start of the reply are logged but not delivered.

@@ -48,7 +48,9 @@ pub enum ServerToolError {
         name: &'static str,
     },
     /// Only code may call a local tool, and this request gives the model no way to run code.
-    #[error("only code may call the tool {name:?}, and with the protocol {protocol} this request has no code")]
+    #[error(
+        "only code may call the tool {name:?}, and with the protocol {protocol} this request has no code"
+    )]
     NoCode {
         /// The name of the local tool.
         name: String,

@@ -14,8 +14,8 @@ use super::panic_text;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use agent_core::tool::Confinement;
 use agent_core::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult, ToolSignal,
-    ToolUpdates,
+    AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolResult,
+    ToolSignal, ToolUpdates,
 };
 
 struct RecordingTool {
@@ -26,7 +26,8 @@ struct RecordingTool {
 pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
     let mut state = shared.lock();
     if state.tool(inner.name()).is_none() {
-        let definition = ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema());
+        let definition = ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema())
+            .with_callers(inner.callers());
         state.cassette.tools.push(RecordedTool {
             definition,
             label: inner.label().to_owned(),
@@ -177,6 +178,10 @@ impl AgentTool for RecordingTool {
 
     fn concurrency(&self) -> ToolConcurrency {
         self.inner.concurrency()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.inner.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

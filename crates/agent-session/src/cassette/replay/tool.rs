@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::Shared;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
-use agent_core::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal};
+use agent_core::{
+    AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError, ToolResult, ToolSignal,
+};
 
 /// Returns a tool with its recorded description.
 pub(super) fn recorded(tool: RecordedTool, shared: &Arc<Shared>) -> Arc<dyn AgentTool> {
@@ -76,6 +78,10 @@ impl AgentTool for Recorded {
 
     fn concurrency(&self) -> ToolConcurrency {
         if self.0.sequential { ToolConcurrency::Sequential } else { ToolConcurrency::Parallel }
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.0.definition.callers
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -156,6 +162,10 @@ impl AgentTool for Replayed {
 
     fn concurrency(&self) -> ToolConcurrency {
         self.face.concurrency()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.face.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

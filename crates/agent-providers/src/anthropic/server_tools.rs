@@ -1,12 +1,9 @@
 //! Writes the vendor's own tools.
 
-#[cfg(test)]
-mod tests;
-
 use agent_core::model::{
     CodeExecution, ComputerUse, Mcp, ServerTool, ToolSearch, ToolSearchVariant, WebFetch, WebSearch,
 };
-use agent_core::{ModelRequest, ToolCallers, WireKey};
+use agent_core::{ApiProtocol, ModelRequest, ToolCallers, WireKey};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
@@ -16,6 +13,8 @@ use crate::server_tools::{Definition, location, runs_code, tool_search};
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 const MCP_BETA: &str = "mcp-client-2025-11-20";
 const COMPUTER_BETA: &str = "computer-use-2025-11-24";
+/// Only Vertex AI requires it.
+const SEARCH_BETA: &str = "web-search-2025-03-05";
 
 /// The versions of the tool for code without and with calls of tools.
 const CODE: &str = "code_execution_20250825";
@@ -197,7 +196,12 @@ pub(super) fn container(request: &ModelRequest) -> Option<&str> {
 /// Adds the betas that the tools of a request need. A header of the caller replaces them.
 pub(crate) fn add_betas(headers: &mut HeaderMap, request: &ModelRequest) {
     let tools = &request.options.server_tools;
+    if tools.is_empty() {
+        return;
+    }
+    let on_vertex = request.model.api == ApiProtocol::AnthropicVertex;
     for (beta, needs) in [
+        (SEARCH_BETA, on_vertex && tools.iter().any(|tool| matches!(tool, ServerTool::WebSearch(_)))),
         (MCP_BETA, tools.iter().any(|tool| matches!(tool, ServerTool::Mcp(_)))),
         (COMPUTER_BETA, tools.iter().any(|tool| matches!(tool, ServerTool::ComputerUse(_)))),
     ] {

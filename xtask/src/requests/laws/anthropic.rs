@@ -142,10 +142,13 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool has a name of letters, digits, _ and -, and the schema of an object; the choice names one of them",
+        says: "a tool of the program has a name of letters, digits, _ and -, and the schema of an object; the choice names one of them",
         broken: |body| {
             let tools = list(&body.json["tools"]);
-            let wrong = |t: &&Value| !is_word(&t["name"], 128) || t["input_schema"]["type"] != "object";
+            // A tool of the vendor has a type.
+            let wrong = |t: &&Value| {
+                t["type"].is_null() && (!is_word(&t["name"], 128) || t["input_schema"]["type"] != "object")
+            };
             let choice = &body.json["tool_choice"];
             let named = choice.get("name").is_none_or(|name| tools.iter().any(|t| &t["name"] == name));
             let lonely = (!choice.is_null() && tools.is_empty()) || !named;

@@ -8,7 +8,8 @@ fn model(api: ApiProtocol) -> ModelConfig {
 }
 
 fn mcp() -> Mcp {
-    Mcp::new("docs", "https://user:pass@mcp.example.org/sse?key=s3cret-key").with_authorization("s3cret-token")
+    Mcp::new("docs", "https://user:pass@mcp.example.org/sse?key=s3cret-key")
+        .with_authorization("s3cret-token")
 }
 
 /// One of each tool, without options that only some protocols have.
@@ -175,7 +176,8 @@ fn options_that_are_incomplete_or_contradict_each_other_are_an_error() {
 #[test]
 fn a_tool_is_in_a_request_once_and_a_local_one_needs_a_tool_that_executes_it() {
     let claude = model(ApiProtocol::AnthropicMessages);
-    let check = |tools: &[ServerTool], local: &str| ServerTool::check_all(tools, &claude, |name| name == local);
+    let check =
+        |tools: &[ServerTool], local: &str| ServerTool::check_all(tools, &claude, |name| name == local);
     assert_eq!(
         check(&[WebSearch::new().into(), WebSearch::new().with_max_uses(1).into()], ""),
         Err(ServerToolError::Twice { tool: "web_search" })

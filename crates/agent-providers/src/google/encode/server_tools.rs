@@ -1,8 +1,5 @@
 //! Writes the vendor's own tools. Each is a tool of its own beside the one with the functions.
 
-#[cfg(test)]
-mod tests;
-
 use agent_core::model::{FileSearch, Mcp, ServerTool, WebSearch};
 use agent_core::{ApiProtocol, ModelRequest};
 use serde_json::{Value, json};

@@ -1,8 +1,5 @@
 //! Writes the vendor's own tools.
 
-#[cfg(test)]
-mod tests;
-
 use agent_core::model::{
     CodeExecution, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool, WebSearch,
 };

@@ -426,7 +426,7 @@ async fn a_search_of_the_vendor_is_shown_priced_and_sent_back_as_it_came() {
         claude(&[json!({"type": "text", "text": "Done."})], "end_turn", None, 0),
     ])
     .await;
-    let mut agent = agent(ANTHROPIC, &server, vec![WebSearch::new().into()]);
+    let agent = agent(ANTHROPIC, &server, vec![WebSearch::new().into()]);
     let events = agent.prompt("What is new?").unwrap().collect().await;
     assert_eq!(
         shown(&events),
@@ -500,7 +500,7 @@ async fn code_of_the_vendor_calls_a_tool_through_a_whole_run() {
         log.lock().unwrap().push(sales.region);
         async { Ok("42") }
     });
-    let mut agent = agent(ANTHROPIC, &server, vec![CodeExecution::new().into()])
+    let agent = agent(ANTHROPIC, &server, vec![CodeExecution::new().into()])
         .with_tool(sales.with_callers(ToolCallers::Code));
     let events = agent.prompt("Which region sells most?").unwrap().collect().await;
     assert!(matches!(events.last(), Some(AgentEvent::AgentEnd(_))));
@@ -577,14 +577,14 @@ async fn the_items_and_parts_of_other_vendors_are_shown_and_counted() {
         (
             RESPONSES,
             openai,
-            &["web_search started ", r#"web_search ended {"query":"rust 2027","type":"search"}"#],
+            &["web_search started ", r#"web_search ended {"type":"search","query":"rust 2027"}"#],
             (1, 1),
         ),
         (
             GEMINI,
             gemini,
             &[
-                r#"code_execution started {"code":"print(1)","language":"PYTHON"}"#,
+                r#"code_execution started {"language":"PYTHON","code":"print(1)"}"#,
                 "code_execution ended ",
                 r#"google_search started {"query":"rust 2027"}"#,
                 "google_search ended ",
@@ -594,7 +594,7 @@ async fn the_items_and_parts_of_other_vendors_are_shown_and_counted() {
     ];
     for (vendor, script, expected, counted) in rows {
         let server = Server::start(vec![script]).await;
-        let mut agent = agent(vendor, &server, vec![WebSearch::new().into(), CodeExecution::new().into()]);
+        let agent = agent(vendor, &server, vec![WebSearch::new().into(), CodeExecution::new().into()]);
         let events = agent.prompt("What is new?").unwrap().collect().await;
         assert_eq!(shown(&events), expected, "{}", vendor.name);
         let Some(AgentEvent::AgentEnd(end)) = events.last() else { panic!("{events:?}") };

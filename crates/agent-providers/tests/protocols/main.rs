@@ -33,6 +33,7 @@ mod files;
 mod handoff;
 mod model_lists;
 mod reading;
+mod server_tool_runs;
 mod server_tools;
 #[path = "../support/mod.rs"]
 mod support;

@@ -42,7 +42,7 @@ pub use web::{SearchContext, UserLocation, WebFetch, WebSearch};
 #[serde(tag = "type", content = "options", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ServerTool {
-    /// Searches the web.
+    /// Searches the web for pages.
     WebSearch(WebSearch),
     /// Reads pages and documents at addresses that are part of the conversation.
     WebFetch(WebFetch),
@@ -50,7 +50,7 @@ pub enum ServerTool {
     CodeExecution(CodeExecution),
     /// Searches files that were uploaded to the vendor.
     FileSearch(FileSearch),
-    /// Generates images.
+    /// Generates images as a part of the reply.
     ImageGeneration(ImageGeneration),
     /// Controls a computer by its screen. A local tool executes it.
     ComputerUse(ComputerUse),

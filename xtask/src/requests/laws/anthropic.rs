@@ -142,7 +142,7 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool of the program has a name of letters, digits, _ and -, and the schema of an object; the choice names one of them",
+        says: "a tool has a name of letters, digits, _ and -, and the schema of an object, unless it is the vendor's; the choice names one of them",
         broken: |body| {
             let tools = list(&body.json["tools"]);
             // A tool of the vendor has a type.

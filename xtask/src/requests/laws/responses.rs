@@ -128,7 +128,7 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool is one of the vendor's, or a function with a name of at most 64, a schema, and a word on strictness",
+        says: "a tool is a function with a name of at most 64, a schema, and a word on strictness, or one of the vendor's",
         broken: |body| {
             let wrong = |t: &&Value| {
                 let schema = t["parameters"]["type"] == "object";

@@ -3,7 +3,7 @@
 use agent_core::model::{
     CodeExecution, ComputerUse, Mcp, ServerTool, ToolSearch, ToolSearchVariant, WebFetch, WebSearch,
 };
-use agent_core::{ApiProtocol, ModelRequest, ToolCallers, WireKey};
+use agent_core::{ApiProtocol, ModelRequest, Secret, ToolCallers, WireKey};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Map, Value, json};
 
@@ -174,7 +174,7 @@ pub(super) fn write_servers(body: &mut Members<'_>, request: &ModelRequest) {
             Definition::of("url")
                 .with("name", Some(&*mcp.label))
                 .with("url", Some(&*mcp.url))
-                .with("authorization_token", mcp.authorization.as_ref().map(|token| token.expose()))
+                .with("authorization_token", mcp.authorization.as_ref().map(Secret::expose))
                 .build(),
         ),
         _ => None,

@@ -37,12 +37,12 @@ impl ServerCalls {
     /// Displays and counts an opaque block, if it is a call or a result of one of the vendor's tools.
     pub(crate) fn block(&mut self, index: u32, kind: &str, data: &Value, sink: &mut EventSink<'_>) {
         match kind {
-            "server_tool_use" => self.start(index, call(data, text(data, "name")), sink),
-            "mcp_tool_use" => self.start(index, call(data, "mcp"), sink),
+            "server_tool_use" => self.start(index, &call(data, text(data, "name")), sink),
+            "mcp_tool_use" => self.start(index, &call(data, "mcp"), sink),
             "toolUse" => {
                 let data = data.get("toolUse").unwrap_or(&Value::Null);
                 let call = ServerToolCall::started(text(data, "toolUseId"), text(data, "name"));
-                self.start(index, call.with_input(data.get("input").cloned()), sink);
+                self.start(index, &call.with_input(data.get("input").cloned()), sink);
             }
             "toolResult" => {
                 let data = data.get("toolResult").unwrap_or(&Value::Null);
@@ -53,7 +53,7 @@ impl ServerCalls {
             "executableCode" => {
                 let data = data.get(kind).unwrap_or(&Value::Null);
                 let call = ServerToolCall::started(text(data, "id"), "code_execution");
-                self.start(index, call.with_input(Some(data.clone())), sink);
+                self.start(index, &call.with_input(Some(data.clone())), sink);
             }
             "codeExecutionResult" => {
                 let data = data.get(kind).unwrap_or(&Value::Null);
@@ -68,7 +68,7 @@ impl ServerCalls {
                 let data = data.get(kind).unwrap_or(&Value::Null);
                 let name = text(data, "toolType").to_lowercase();
                 let call = ServerToolCall::started(text(data, "id"), name);
-                self.start(index, call.with_input(data.get("args").cloned()), sink);
+                self.start(index, &call.with_input(data.get("args").cloned()), sink);
             }
             "toolResponse" => {
                 let data = data.get(kind).unwrap_or(&Value::Null);
@@ -96,7 +96,7 @@ impl ServerCalls {
     pub(crate) fn begin_item(&mut self, index: u32, item: &Value, sink: &mut EventSink<'_>) {
         if let Some(tool) = tool_of(item) {
             let call = ServerToolCall::started(text(item, "id"), tool).with_input(input_of(item));
-            self.start(index, call, sink);
+            self.start(index, &call, sink);
         }
     }
 
@@ -117,7 +117,7 @@ impl ServerCalls {
         let known = usize::try_from(self.searches).unwrap_or(usize::MAX);
         for query in queries.iter().skip(known) {
             let input = serde_json::json!({"query": query});
-            self.start(index, ServerToolCall::started("", "google_search").with_input(Some(input)), sink);
+            self.start(index, &ServerToolCall::started("", "google_search").with_input(Some(input)), sink);
             end(index, &ServerToolCall::ended("", "google_search"), sink);
         }
     }
@@ -141,12 +141,12 @@ impl ServerCalls {
         usage.with_server_tool_calls(self.calls, self.charged.unwrap_or(self.searches))
     }
 
-    fn start(&mut self, index: u32, call: ServerToolCall, sink: &mut EventSink<'_>) {
+    fn start(&mut self, index: u32, call: &ServerToolCall, sink: &mut EventSink<'_>) {
         self.calls = self.calls.saturating_add(1);
         if SEARCHES.contains(&call.tool.as_str()) {
             self.searches = self.searches.saturating_add(1);
         }
-        sink(StreamEvent::ServerTool { index, call: &call });
+        sink(StreamEvent::ServerTool { index, call });
     }
 }
 

@@ -225,17 +225,17 @@ async fn the_items_and_parts_of_other_vendors_are_shown_and_counted() {
         ),
     ];
     let gemini = vec![sse(), piece(&gemini.concat()), Act::End];
-    let rows: [(Vendor, Vec<Act>, &[&str], (u32, u32)); 2] = [
+    let rows = [
         (
             RESPONSES,
             openai,
-            &["web_search started ", r#"web_search ended {"type":"search","query":"rust 2027"}"#],
+            vec!["web_search started ", r#"web_search ended {"type":"search","query":"rust 2027"}"#],
             (1, 1),
         ),
         (
             GEMINI,
             gemini,
-            &[
+            vec![
                 r#"code_execution started {"language":"PYTHON","code":"print(1)"}"#,
                 "code_execution ended ",
                 r#"google_search started {"query":"rust 2027"}"#,

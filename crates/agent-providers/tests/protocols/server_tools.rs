@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::eight::{
     ANTHROPIC, AZURE, BEDROCK, CHAT, EVERY, GEMINI, RESPONSES, Said, VERTEX, VERTEX_CLAUDE, Vendor,
 };
-use crate::support::{Act, Asked, Server, call, head, hello, piece, sse};
+use crate::support::{Act, Asked, Server, call, head, hello, piece};
 
 const NOVA: Vendor = Vendor { model: "amazon.nova-2-lite-v1:0", name: "nova", ..BEDROCK };
 const TOKEN: &str = "s3cret-token-of-mcp";

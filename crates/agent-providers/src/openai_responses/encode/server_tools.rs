@@ -3,7 +3,7 @@
 use agent_core::model::{
     CodeExecution, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool, WebSearch,
 };
-use agent_core::{ModelRequest, ToolCallers};
+use agent_core::{ModelRequest, Secret, ToolCallers};
 use serde_json::{Value, json};
 
 use crate::json;
@@ -112,7 +112,7 @@ fn server(mcp: &Mcp) -> Value {
     Definition::of("mcp")
         .with("server_label", Some(&*mcp.label))
         .with("server_url", Some(&*mcp.url))
-        .with("authorization", mcp.authorization.as_ref().map(|token| token.expose()))
+        .with("authorization", mcp.authorization.as_ref().map(Secret::expose))
         .with_list("allowed_tools", &mcp.allowed_tools)
         .with("require_approval", Some(approval))
         .build()

@@ -54,7 +54,7 @@ use crate::history::MessageRef;
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId, ToolName, TurnTrigger};
 use crate::message::{Citation, ToolArguments, ToolResultMessage, Usage};
 use crate::prefix::CacheBreak;
-use crate::provider::MessageSnapshot;
+use crate::provider::{MessageSnapshot, ServerToolCall};
 use crate::tool::ToolResult;
 
 /// An event of a run. Each variant states when the run emits it and in which order.
@@ -326,6 +326,12 @@ pub enum StreamDelta {
     Citation {
         /// The source and the cited part.
         citation: Box<Citation>,
+    },
+    /// The vendor begins or ends a call of one of its own tools, such as a web search.
+    #[serde(rename = "server_tool")]
+    ServerTool {
+        /// The call, as it is displayed.
+        call: Box<ServerToolCall>,
     },
 }
 

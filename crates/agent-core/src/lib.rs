@@ -161,7 +161,7 @@ pub use tool::validate::{
 };
 #[doc(inline)]
 pub use tool::{
-    AgentTool, DeferTools, Effects, TOOL_SEARCH, ToolConcurrency, ToolContext, ToolDefinition,
+    AgentTool, DeferTools, Effects, TOOL_SEARCH, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition,
     ToolDefinitions, ToolError, ToolExecutionStrategy, ToolLoading, ToolResult, ToolSearch, ToolSignal,
     ToolUpdates, Tools, found_tools,
 };

@@ -20,6 +20,7 @@ mod protocol;
 mod providers;
 mod redaction;
 mod secret;
+mod server_tool;
 mod stored;
 mod thinking;
 
@@ -37,6 +38,10 @@ pub use protocol::{ApiProtocol, InvalidProtocolName, MAX_PROTOCOL_NAME, Protocol
 pub use providers::{InvalidModelName, key_variable};
 pub use redaction::{MAX_ENCODINGS, Redactor, TextEnd};
 pub use secret::Secret;
+pub use server_tool::{
+    CodeExecution, ComputerUse, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool,
+    ServerToolError, TextEditor, ToolSearch, ToolSearchVariant, UserLocation, WebFetch, WebSearch,
+};
 pub use thinking::{
     ReasoningContext, ReasoningMode, ReasoningOptions, ThinkingBudgets, ThinkingForm, ThinkingLevel,
 };

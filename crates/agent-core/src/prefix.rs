@@ -166,7 +166,7 @@ pub enum CacheBreakCause {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         reordered: bool,
     },
-    /// A setting that is part of the prompt changed: thinking, tool choice, or answer format.
+    /// A setting that is part of the prompt changed: thinking, tool choice, the vendor's tools, or answer format.
     Setting {
         /// The name of the setting.
         name: String,

@@ -21,6 +21,7 @@ mod options;
 mod owned;
 mod reply_limit;
 mod request;
+mod server_call;
 mod wire_hooks;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use options::{RequestHook, RequestOptions};
 pub use owned::{OwnedStreamEvent, complete, stream_to};
 pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 pub use request::ModelRequest;
+pub use server_call::{ServerToolCall, ServerToolState};
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 pub use crate::message::overflow;

@@ -38,7 +38,7 @@ use serde_json::Value;
 
 pub use child::ChildRun;
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
-pub use definition::{ToolDefinition, ToolDefinitions};
+pub use definition::{ToolCallers, ToolDefinition, ToolDefinitions};
 pub(crate) use listing::{FoundBy, FoundTool};
 pub use loading::{DeferTools, ToolLoading, ToolSearch};
 pub use result::{ToolError, ToolResult};
@@ -154,6 +154,11 @@ pub trait AgentTool: Send + Sync {
         ToolLoading::Always
     }
 
+    /// Returns who may call the tool: the model (the default), code that the vendor runs, or both.
+    fn callers(&self) -> ToolCallers {
+        ToolCallers::Model
+    }
+
     /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
     /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -225,6 +230,10 @@ impl<T: AgentTool + ?Sized> AgentTool for Arc<T> {
 
     fn loading(&self) -> ToolLoading {
         (**self).loading()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        (**self).callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -20,6 +20,7 @@ mod encode;
 mod error;
 mod extras;
 mod search;
+mod server_tools;
 mod version;
 mod wire;
 
@@ -37,6 +38,8 @@ pub(crate) use encode::{Named, body};
 #[cfg(feature = "vertex")]
 pub(crate) use error::rejected;
 pub(crate) use search::tool_search;
+#[cfg(feature = "vertex")]
+pub(crate) use server_tools::add_betas;
 
 /// The Messages protocol: encodes requests and decodes responses. It holds no connection.
 #[derive(Debug, Clone, Copy, Default)]

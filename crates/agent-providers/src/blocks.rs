@@ -109,6 +109,12 @@ impl Blocks {
         sink(StreamEvent::BlockEnd { index });
     }
 
+    /// Returns the index of the next block.
+    #[cfg(feature = "google")]
+    pub(crate) fn next_index(&self) -> u32 {
+        self.next
+    }
+
     /// Ends the open block and returns the index of the next one.
     pub(crate) fn start(&mut self, sink: &mut EventSink<'_>) -> u32 {
         self.close(sink);

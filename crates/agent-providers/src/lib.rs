@@ -137,6 +137,12 @@ mod rejection;
 pub mod remote;
 #[cfg(feature = "http-protocols")]
 mod request;
+#[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-responses", feature = "google")),
+    allow(dead_code, reason = "the module is for all protocols; each uses its part of it")
+)]
+mod server_tools;
 #[cfg(any(
     feature = "anthropic",
     feature = "bedrock",

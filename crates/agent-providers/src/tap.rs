@@ -10,6 +10,8 @@ use agent_core::provider::HIDDEN;
 use agent_core::{ModelRequest, Received, ReceivedPart, SentRequest, WireHooks};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::server_tools;
+
 /// The minimum length of a secret in bytes. Shorter strings cannot be distinguished from other text.
 const MIN_SECRET: usize = 8;
 
@@ -63,12 +65,13 @@ impl Tap {
             return None;
         }
         let keys = [request.api_key.as_ref(), request.model.api_key.as_ref()];
+        let keys = keys.into_iter().flatten().chain(server_tools::secrets(request));
         Some(Arc::new(Self {
             hooks: request.options.wire_hooks.clone(),
             exchange: EXCHANGES.fetch_add(1, Ordering::Relaxed),
             target: (request.model.provider.clone(), request.model.id.clone()),
             secrets: OnceLock::new(),
-            given: keys.into_iter().flatten().flat_map(|key| parts(key.expose())).collect(),
+            given: keys.flat_map(|key| parts(key.expose())).collect(),
         }))
     }
 

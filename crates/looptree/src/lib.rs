@@ -192,6 +192,11 @@ struct ToolGuide;
 #[doc = include_str!("../../../docs/guides/documents.md")]
 struct DocumentsGuide;
 
+/// Runs the examples of the guide to the tools of model vendors.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/server-tools.md")]
+struct ServerToolsGuide;
+
 /// Runs the example of the guide to deferred results.
 #[cfg(all(doctest, feature = "testing", feature = "session"))]
 #[doc = include_str!("../../../docs/guides/deferred.md")]

@@ -6,6 +6,7 @@ mod google;
 mod ollama;
 mod openai_chat;
 mod responses;
+mod server_tools;
 
 use agent_core::{
     ApiProtocol, Content, History, ModelConfig, ModelRequest, ResponseFormat, StreamProvider as _,
@@ -25,7 +26,13 @@ pub(super) struct Scene {
 
 /// The requests of a protocol.
 pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
-    match api {
+    let make = match api {
+        ApiProtocol::GoogleGenerativeAi => gemini,
+        ApiProtocol::GoogleVertex => vertex,
+        ApiProtocol::AzureOpenAiResponses => azure,
+        _ => gpt_responses,
+    };
+    let mut scenes = match api {
         ApiProtocol::AnthropicMessages => anthropic::scenes(claude),
         ApiProtocol::AnthropicVertex => anthropic::scenes(vertex_claude),
         ApiProtocol::BedrockConverseStream => bedrock::scenes(),
@@ -35,7 +42,9 @@ pub(super) fn all(api: ApiProtocol) -> anyhow::Result<Vec<Scene>> {
         ApiProtocol::OpenAiResponses => responses::scenes(gpt_responses),
         ApiProtocol::AzureOpenAiResponses => responses::scenes(azure),
         _ => openai_chat::scenes(),
-    }
+    }?;
+    scenes.extend(server_tools::scenes(api, make)?);
+    Ok(scenes)
 }
 
 /// A request of its own name, changed as wished.

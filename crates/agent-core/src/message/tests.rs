@@ -300,3 +300,22 @@ fn texts_of_a_message_are_joined() {
     assert_eq!((message.text(), message.role()), ("ab".to_owned(), "user"));
     assert_eq!(AgentMessage::from("hi").text(), "hi");
 }
+
+#[test]
+fn calls_of_the_vendors_tools_are_counted_and_priced() {
+    let usage = Usage::new(1_000, 0, 0, 0).with_server_tool_calls(5, 3);
+    assert_eq!(usage.combine(&usage).with_reasoning(0).server_tool_calls, 10);
+    assert_eq!(usage.combine(&usage).web_searches, 6);
+    let prices = CostConfig::per_million(1_000_000, 0, 0, 0).with_server_tools(10_000_000, 2_500_000);
+    let cost = usage.cost(&prices);
+    assert_eq!((cost.server_tools, cost.total), (35_000, 36_000));
+    assert_eq!(cost.combine(&cost).server_tools, 70_000);
+    // A search is a call, even if the vendor reports only searches.
+    assert_eq!(Usage::default().with_server_tool_calls(0, 2).server_tool_calls, 2);
+    let json = serde_json::to_value(usage).unwrap();
+    assert_eq!((&json["server_tool_calls"], &json["web_searches"]), (&5.into(), &3.into()));
+    assert_eq!(serde_json::from_value::<Usage>(json).unwrap(), usage);
+    let plain = serde_json::to_value(Usage::new(1, 1, 0, 0)).unwrap();
+    assert_eq!(plain.get("server_tool_calls"), None);
+    assert_eq!(Usage::new(1_000, 0, 0, 0).cost(&prices).total, 1_000);
+}

@@ -29,6 +29,12 @@ pub struct Usage {
     /// The sum of the four buckets.
     #[serde(default)]
     pub total_tokens: u64,
+    /// The calls of the vendor's own tools, such as web searches, that the vendor executed.
+    #[serde(default, skip_serializing_if = "is_no_call")]
+    pub server_tool_calls: u32,
+    /// The part of `server_tool_calls` that were searches of the web.
+    #[serde(default, skip_serializing_if = "is_no_call")]
+    pub web_searches: u32,
 }
 
 /// A cost in micro-units of a currency: 1,000,000 is one dollar. `total` is the sum of the other fields.
@@ -44,6 +50,9 @@ pub struct Cost {
     pub cache_read: u64,
     /// The cost of cache writes.
     pub cache_write: u64,
+    /// The cost of the calls of the vendor's own tools.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub server_tools: u64,
     /// The sum of all parts.
     pub total: u64,
 }
@@ -51,6 +60,11 @@ pub struct Cost {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_none(tokens: &u64) -> bool {
     *tokens == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_no_call(calls: &u32) -> bool {
+    *calls == 0
 }
 
 impl Usage {
@@ -83,6 +97,15 @@ impl Usage {
         self
     }
 
+    /// Sets how often the vendor executed tools of its own, and how many of these calls were searches of the web. Searches
+    /// beyond the number of calls raise it.
+    #[must_use]
+    pub fn with_server_tool_calls(mut self, calls: u32, web_searches: u32) -> Self {
+        self.server_tool_calls = calls.max(web_searches);
+        self.web_searches = web_searches;
+        self
+    }
+
     /// Returns the prompt tokens: uncached, read from a cache, and written to a cache.
     #[must_use]
     pub fn prompt_tokens(&self) -> u64 {
@@ -108,10 +131,12 @@ impl Usage {
             cache_write: self.cache_write.saturating_add(other.cache_write),
             cache_write_long: self.cache_write_long.saturating_add(other.cache_write_long),
             total_tokens: self.total_tokens.saturating_add(other.total_tokens),
+            server_tool_calls: self.server_tool_calls.saturating_add(other.server_tool_calls),
+            web_searches: self.web_searches.saturating_add(other.web_searches),
         }
     }
 
-    /// Returns the cost of these tokens at `prices`. The usage must be that of one request, because tiers depend on
+    /// Returns the cost of these tokens and calls at `prices`. The usage must be that of one request, because tiers depend on
     /// the prompt length.
     ///
     /// ```
@@ -143,8 +168,26 @@ impl Usage {
             exact(self.cache_write.saturating_sub(long), tier.cache_write)
                 .saturating_add(exact(long, tier.cache_write_long.unwrap_or(tier.cache_write))),
         );
-        let total = input.saturating_add(output).saturating_add(cache_read).saturating_add(cache_write);
-        Cost { input, output, cache_read, cache_write, total }
+        let server_tools = self.server_tool_cost(prices);
+        let total = input
+            .saturating_add(output)
+            .saturating_add(cache_read)
+            .saturating_add(cache_write)
+            .saturating_add(server_tools);
+        Cost { input, output, cache_read, cache_write, server_tools, total }
+    }
+
+    /// Returns the cost of the calls of the vendor's own tools.
+    fn server_tool_cost(&self, prices: &CostConfig) -> u64 {
+        if self.server_tool_calls == 0 {
+            return 0;
+        }
+        let price = |calls: u32, per_thousand: u64| {
+            let exact = u128::from(calls) * u128::from(per_thousand);
+            u64::try_from((exact + 500) / 1_000).unwrap_or(u64::MAX)
+        };
+        let others = self.server_tool_calls.saturating_sub(self.web_searches);
+        price(self.web_searches, prices.web_search).saturating_add(price(others, prices.server_tool_call))
     }
 }
 
@@ -157,6 +200,7 @@ impl Cost {
             output: self.output.saturating_add(other.output),
             cache_read: self.cache_read.saturating_add(other.cache_read),
             cache_write: self.cache_write.saturating_add(other.cache_write),
+            server_tools: self.server_tools.saturating_add(other.server_tools),
             total: self.total.saturating_add(other.total),
         }
     }

@@ -384,7 +384,7 @@ impl fmt::Debug for ModelConfig {
 }
 
 /// Returns an address without the parts that may contain a credential: user, password, query and fragment.
-fn without_credentials(url: &str) -> String {
+pub(super) fn without_credentials(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, rest)| (scheme, rest));
     let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));

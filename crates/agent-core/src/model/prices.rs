@@ -1,4 +1,4 @@
-//! The prices of a model's tokens.
+//! The prices of a model's tokens and of its vendor's tools.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,12 @@ pub struct CostConfig {
     /// to the whole request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<CostTier>,
+    /// The price of a thousand web searches by the vendor, in micro-units. Default: 0, they are not counted as a cost.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub web_search: u64,
+    /// The price of a thousand calls of the vendor's other tools, in micro-units. Default: 0.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub server_tool_call: u64,
     /// Whether the model is free. Without this flag, prices that are all zero count as unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub free: bool,
@@ -47,6 +53,11 @@ pub struct CostTier {
     pub cache_write_long: Option<u64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_none(price: &u64) -> bool {
+    *price == 0
+}
+
 impl CostConfig {
     /// Creates prices in micro-units per million tokens.
     #[must_use]
@@ -58,6 +69,14 @@ impl CostConfig {
     #[must_use]
     pub fn with_long_cache_write(mut self, price: u64) -> Self {
         self.cache_write_long = Some(price);
+        self
+    }
+
+    /// Sets the price of a thousand web searches and of a thousand calls of the vendor's other tools, in micro-units.
+    #[must_use]
+    pub fn with_server_tools(mut self, web_search: u64, other: u64) -> Self {
+        self.web_search = web_search;
+        self.server_tool_call = other;
         self
     }
 

@@ -47,6 +47,8 @@ fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
         Some("thinking")
     } else if old.options.tool_choice != new.options.tool_choice {
         Some("tool_choice")
+    } else if old.options.server_tools != new.options.server_tools {
+        Some("server_tools")
     } else if old.options.response_format != new.options.response_format {
         Some("response_format")
     } else if old.options.foreign_thinking_as_text != new.options.foreign_thinking_as_text {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::server_call::ServerToolCall;
 use crate::message::{Citation, StopReason, Usage};
 
 /// The receiver of a provider's [`StreamEvent`]s. It is synchronous, never waits, and needs no allocation.
@@ -105,6 +106,13 @@ pub enum StreamEvent<'a> {
         kind: &'a str,
         /// The block as it is sent back.
         data: &'a Value,
+    },
+    /// The vendor begins or ends a call of one of its own tools. The blocks of the reply contain the call as well.
+    ServerTool {
+        /// The index of the block with the call or its result.
+        index: u32,
+        /// The call, as it is displayed.
+        call: &'a ServerToolCall,
     },
     /// The block is complete.
     BlockEnd {

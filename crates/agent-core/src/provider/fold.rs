@@ -175,6 +175,7 @@ impl ReplyLog {
             StreamEvent::Opaque { index, kind, data } => {
                 log.add_value(index, kind, data)?;
             }
+            StreamEvent::ServerTool { call, .. } => log.check_depth(call.input.as_ref())?,
             StreamEvent::BlockEnd { index } => log.add(Kind::End, index, "")?,
             StreamEvent::Usage(usage) => log.usage = usage,
             StreamEvent::Fallback { .. } => {}
@@ -331,6 +332,14 @@ impl Log {
         self.add(Kind::Citation, index, "")?;
         self.citations.push(citation.clone());
         Ok(())
+    }
+
+    /// Checks a value that is only displayed, because a copy of it recurses.
+    fn check_depth(&mut self, shown: Option<&Value>) -> Result<(), ReplyLimit> {
+        if shown.is_some_and(value_depth::is_too_deep) {
+            self.exceeded = self.exceeded.or(Some(ReplyLimit::Depth));
+        }
+        self.exceeded.map_or(Ok(()), Err)
     }
 
     /// Counts the size of a value and of texts beside it. A value is measured before it is copied, because a copy recurses.

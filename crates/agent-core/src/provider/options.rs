@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::wire_hooks::WireHooks;
 use crate::model::{
-    CacheConfig, ReasoningOptions, ResponseFormat, ThinkingBudgets, ThinkingLevel, ToolChoice,
+    CacheConfig, ReasoningOptions, ResponseFormat, ServerTool, ThinkingBudgets, ThinkingLevel, ToolChoice,
 };
 
 /// A hook that receives the JSON body of a request before it is sent. `Some` replaces the body, `None` leaves it.
@@ -36,6 +36,8 @@ pub struct RequestOptions {
     pub cache_config: CacheConfig,
     /// Whether the model may, must or must not call tools. Default: it may.
     pub tool_choice: ToolChoice,
+    /// The tools of the model's vendor that the model may use. Default: none.
+    pub server_tools: Vec<ServerTool>,
     /// The form of the answer: text, or JSON that fits a schema. Default: text.
     pub response_format: ResponseFormat,
     /// Texts at which the model stops. Default: none.

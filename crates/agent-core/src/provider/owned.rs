@@ -5,7 +5,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use super::{Completion, ModelRequest, ProviderError, ReplyLog, StreamEvent, StreamProvider};
+use super::{Completion, ModelRequest, ProviderError, ReplyLog, ServerToolCall, StreamEvent, StreamProvider};
 use crate::message::{AssistantMessage, Citation, Usage};
 
 /// A [`StreamEvent`] that owns its text, for channels, streams and remote connections. Exactly one `Done` or `Error`
@@ -67,6 +67,8 @@ pub enum OwnedStreamEvent {
     },
     /// The owned form of [`StreamEvent::Opaque`].
     Opaque { index: u32, kind: String, data: Value },
+    /// The owned form of [`StreamEvent::ServerTool`].
+    ServerTool { index: u32, call: Box<ServerToolCall> },
     /// The owned form of [`StreamEvent::BlockEnd`].
     BlockEnd { index: u32 },
     /// The owned form of [`StreamEvent::Usage`].
@@ -117,6 +119,9 @@ impl From<StreamEvent<'_>> for OwnedStreamEvent {
             StreamEvent::Opaque { index, kind, data } => {
                 Self::Opaque { index, kind: kind.to_owned(), data: data.clone() }
             }
+            StreamEvent::ServerTool { index, call } => {
+                Self::ServerTool { index, call: Box::new(call.clone()) }
+            }
             StreamEvent::BlockEnd { index } => Self::BlockEnd { index },
             StreamEvent::Usage(usage) => Self::Usage { usage },
             StreamEvent::Fallback { from, to, reason } => {
@@ -151,6 +156,7 @@ impl OwnedStreamEvent {
                 StreamEvent::ToolCallSignature { index: *index, delta }
             }
             Self::Opaque { index, kind, data } => StreamEvent::Opaque { index: *index, kind, data },
+            Self::ServerTool { index, call } => StreamEvent::ServerTool { index: *index, call },
             Self::BlockEnd { index } => StreamEvent::BlockEnd { index: *index },
             Self::Usage { usage } => StreamEvent::Usage(*usage),
             Self::Fallback { from, to, reason } => StreamEvent::Fallback { from, to, reason },

@@ -20,13 +20,57 @@ pub struct ToolDefinition {
     /// Whether the model receives the definition at once, or only when the vendor's search finds it.
     #[serde(default, skip_serializing_if = "ToolLoading::is_always")]
     pub loading: ToolLoading,
+    /// Who may call the tool. Default: the model.
+    #[serde(default, skip_serializing_if = "ToolCallers::is_default")]
+    pub callers: ToolCallers,
+}
+
+/// Who may call a tool.
+///
+/// In programmatic tool calling, the model writes code that the vendor runs, and this code calls tools of the program. The
+/// run executes such a call like any other; its result goes to the code and not to the model. Anthropic has it with
+/// [`ServerTool::CodeExecution`](crate::model::ServerTool::CodeExecution), and the OpenAI Responses API without a further
+/// setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolCallers {
+    /// The model calls the tool. This is the default.
+    #[default]
+    Model,
+    /// Only code that the vendor runs calls the tool. A request to a protocol without such code is an error before it is
+    /// sent.
+    Code,
+    /// Both may call the tool. For a protocol without such code, this is the same as [`Model`](Self::Model).
+    ModelAndCode,
+}
+
+impl ToolCallers {
+    /// Returns whether code may call the tool.
+    #[must_use]
+    pub fn includes_code(self) -> bool {
+        matches!(self, Self::Code | Self::ModelAndCode)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Model
+    }
 }
 
 impl ToolDefinition {
     /// Creates a definition from the name, the description and the JSON schema of the arguments.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, parameters: Value) -> Self {
-        Self { name: name.into(), description: description.into(), parameters, loading: ToolLoading::Always }
+        let (loading, callers) = (ToolLoading::Always, ToolCallers::Model);
+        Self { name: name.into(), description: description.into(), parameters, loading, callers }
+    }
+
+    /// Sets who may call the tool.
+    #[must_use]
+    pub fn with_callers(mut self, callers: ToolCallers) -> Self {
+        self.callers = callers;
+        self
     }
 
     /// Returns an estimate of the tokens of the definition in a request: a quarter of its bytes.
@@ -48,6 +92,7 @@ struct Inner {
     search: ToolSearch,
     wire: WireCache,
     tokens: OnceLock<u64>,
+    by_code: bool,
 }
 
 impl ToolDefinitions {
@@ -61,6 +106,12 @@ impl ToolDefinitions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.inner.definitions.is_empty()
+    }
+
+    /// Returns whether code may call any of the tools.
+    #[must_use]
+    pub fn are_called_by_code(&self) -> bool {
+        self.inner.by_code
     }
 
     /// Returns whether both share the same allocation. Does not compare the definitions.
@@ -91,7 +142,8 @@ impl ToolDefinitions {
 
     fn create(definitions: Vec<ToolDefinition>, search: ToolSearch) -> Self {
         let (wire, tokens) = (WireCache::default(), OnceLock::new());
-        Self { inner: Arc::new(Inner { definitions, search, wire, tokens }) }
+        let by_code = definitions.iter().any(|definition| definition.callers.includes_code());
+        Self { inner: Arc::new(Inner { definitions, search, wire, tokens, by_code }) }
     }
 
     /// Returns the cache of the encoded forms.

@@ -164,7 +164,8 @@ impl Ready {
                 duplicate.get_or_insert_with(|| tool.name().to_owned());
             } else {
                 let schema = tool.parameters_schema();
-                definitions.push(ToolDefinition::new(tool.name(), tool.description(), schema));
+                let definition = ToolDefinition::new(tool.name(), tool.description(), schema);
+                definitions.push(definition.with_callers(tool.callers()));
             }
         }
         definitions.reverse();

@@ -21,7 +21,9 @@ pub use function::{FunctionTool, tool_fn};
 pub use schema::argument_schema;
 pub(crate) use schema::plain_schema;
 
-use super::{AgentTool, Confinement, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
+use super::{
+    AgentTool, Confinement, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError, ToolResult,
+};
 use schema::Arguments;
 
 /// A tool with typed arguments and a serializable output.
@@ -163,6 +165,11 @@ pub trait Tool: Send + Sync + Sized + 'static {
         ToolConcurrency::Parallel
     }
 
+    /// Returns who may call the tool: the model (the default), code that the vendor runs, or both.
+    fn callers(&self) -> ToolCallers {
+        ToolCallers::Model
+    }
+
     /// Rewrites the arguments that the model sent before they are checked against the schema, for example to accept
     /// an older name of a field. Returns them unchanged by default.
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -226,6 +233,10 @@ impl<T: Tool> AgentTool for T {
 
     fn concurrency(&self) -> ToolConcurrency {
         Tool::concurrency(self)
+    }
+
+    fn callers(&self) -> ToolCallers {
+        Tool::callers(self)
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -7,7 +7,7 @@ use agent_core::{AnthropicAuth, ApiProtocol, ModelConfig, ModelRequest, Provider
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::version;
+use super::{server_tools, version};
 use crate::catalogue;
 use crate::request;
 
@@ -82,6 +82,7 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
     if controls_binding(request) {
         headers.append(ANTHROPIC_BETA, HeaderValue::from_static(BINDING_CONTROLS));
     }
+    server_tools::add_betas(&mut headers, request);
     Ok(headers)
 }
 

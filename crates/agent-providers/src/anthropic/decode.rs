@@ -20,6 +20,7 @@ use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::{Target, VendorError};
+use crate::server_tools::ServerCalls;
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
 use crate::token_count::{self, Counts};
@@ -38,6 +39,8 @@ pub(crate) struct Decoder {
     /// The number of blocks begun so far.
     begun: u32,
     usage: PartialUsage,
+    /// The calls of the vendor's own tools.
+    calls: ServerCalls,
     stop: Stop,
     /// The container in which the reply ran code.
     container: Option<Value>,
@@ -69,6 +72,7 @@ impl Decoder {
             open: Vec::new(),
             begun: 0,
             usage: PartialUsage::default(),
+            calls: ServerCalls::default(),
             stop: Stop::default(),
             container: None,
             cache_miss: None,
@@ -196,7 +200,10 @@ impl Decoder {
         if let Some(usage) = usage.given() {
             self.usage.merge(usage.counts(), sink);
             self.usage.add(usage.extra(&self.usage.counted(), sink));
-            sink(StreamEvent::Usage(self.usage.total()));
+            if let Some(searches) = usage.searches() {
+                self.calls.charged(searches);
+            }
+            sink(StreamEvent::Usage(self.calls.on(self.usage.total())));
         }
     }
 
@@ -253,7 +260,7 @@ impl Decoder {
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
         if let Some(place) = self.open.iter().rposition(|o| o.at == at) {
-            self.open.remove(place).end(sink);
+            self.open.remove(place).end(&mut self.calls, sink);
         }
     }
 
@@ -308,7 +315,7 @@ impl Decode for Decoder {
             return Err(error::cut(&self.target));
         }
         for open in std::mem::take(&mut self.open) {
-            open.end(sink);
+            open.end(&mut self.calls, sink);
         }
         let completion = self.stop.completion(&self.target, self.begun > 0)?;
         if let Some(data) = self.container.take() {

@@ -15,6 +15,7 @@ use agent_core::{
 };
 
 use super::config::{controls_binding, is_first_party, is_vendor};
+use super::server_tools::Plan;
 use super::version::{self, Refused};
 use super::{extras, search};
 use crate::cache::{self, Lifetimes, marker};
@@ -26,6 +27,7 @@ use crate::claude::thinking;
 use crate::claude::writer::IDS;
 use crate::handoff::Handoff;
 use crate::json::{self, Members};
+use crate::server_tools::{self, has_tools};
 use crate::tool_schema;
 
 /// The member of a tool that contains its schema.
@@ -51,6 +53,7 @@ pub(crate) enum Named {
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, ProviderError> {
+    server_tools::check(request)?;
     let facts = catalogue::find(&request.model.provider, &request.model.id);
     let format = format::choose(request, facts, native(request, facts))?;
     let choice = choose(request, &format, facts)?;
@@ -80,7 +83,7 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     if !stops.is_empty() {
         body.field("stop_sequences", &stops);
     }
-    if !request.tools.is_empty() || matches!(format, format::Format::Tool { .. }) {
+    if has_tools(request) || matches!(format, format::Format::Tool { .. }) {
         write_tools(body.key("tools"), request, &format, marked(config.marks_tools(), ttl.prefix));
     }
     if !request.system_prompt.trim().is_empty() {
@@ -90,7 +93,8 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
         out.extend_from_slice(marked(config.marks_system(), ttl.prefix).unwrap_or_default());
         out.extend_from_slice(b"}]");
     }
-    if let Some(container) = extras::container(request, &Handoff::new(request, IDS)) {
+    super::server_tools::write_servers(&mut body, request);
+    if let Some(container) = container(request) {
         body.field("container", &container);
     }
     if config.diagnostics == CacheDiagnostics::On && caching && is_first_party(&request.model) {
@@ -99,6 +103,12 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     messages::write(body.key("messages"), request, marked(config.marks_messages(), ttl.messages));
     body.close();
     Ok(out)
+}
+
+/// Returns the container of the last reply, or the one that the caller named.
+fn container(request: &ModelRequest) -> Option<String> {
+    let of_reply = extras::container(request, &Handoff::new(request, IDS));
+    of_reply.or_else(|| super::server_tools::container(request).map(str::to_owned))
 }
 
 /// Asks the vendor to compare the prompt with that of the last reply. Without an id, a later request can name this one.
@@ -164,16 +174,24 @@ fn write_tools(
     marker: Option<&'static [u8]>,
 ) {
     out.push(b'[');
-    let key = WireKey::new(&[request.model.api.as_str(), "tools"]);
     let start = out.len();
+    let plan = Plan::of(request);
+    plan.write(out);
+    let of_vendor = (out.len() > start).then(|| out.len().saturating_sub(1));
+    let key = plan.key(WireKey::new(&[request.model.api.as_str(), "tools"]));
     let last = request.tools.wire().with(
         key,
-        || encode_tools(&request.tools),
+        || encode_tools(&request.tools, &plan),
         |encoded| {
+            if out.len() > start && !encoded.bytes().is_empty() {
+                out.push(b',');
+            }
+            let base = out.len();
             out.extend_from_slice(encoded.bytes());
-            encoded.marks().last().map(|m| start + *m as usize)
+            encoded.marks().last().map(|m| base + *m as usize)
         },
     );
+    let last = last.or(of_vendor);
     if let Some((at, marker)) = last.zip(marker) {
         out.splice(at..at, marker.iter().copied());
     }
@@ -186,15 +204,19 @@ fn write_tools(
     out.push(b']');
 }
 
-fn encode_tools(tools: &ToolDefinitions) -> Encoded {
+fn encode_tools(tools: &ToolDefinitions, plan: &Plan<'_>) -> Encoded {
     let mut out = Vec::new();
     // A cached prefix ends with the last tool that the model sees; a deferred one cannot have a marker.
     let mut shown = 0;
-    for definition in tools.definitions() {
+    for definition in tools.definitions().iter().filter(|definition| !plan.replaces(&definition.name)) {
+        let searches = tools.search() == ToolSearch::Vendor && definition.name == TOOL_SEARCH;
+        if searches && plan.searches() {
+            continue;
+        }
         if !out.is_empty() {
             out.push(b',');
         }
-        if tools.search() == ToolSearch::Vendor && definition.name == TOOL_SEARCH {
+        if searches {
             search::write_tool(&mut out);
         } else {
             tool_schema::write_declaration(
@@ -204,6 +226,7 @@ fn encode_tools(tools: &ToolDefinitions) -> Encoded {
                 SCHEMA,
                 &definition.parameters,
             );
+            plan.write_callers(&mut out, definition.callers);
         }
         if definition.loading == ToolLoading::Deferred {
             out.pop();

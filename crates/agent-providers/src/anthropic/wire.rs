@@ -145,6 +145,7 @@ pub(super) struct Usage<'a> {
     cache_creation_input_tokens: Tokens,
     cache_creation: Counts<CacheCreation>,
     output_tokens_details: Counts<OutputDetails>,
+    server_tool_use: Counts<ServerToolUse>,
     /// The model calls that the reply consists of.
     #[serde(borrow)]
     iterations: Option<&'a RawValue>,
@@ -167,6 +168,11 @@ impl Usage<'_> {
         ]
     }
 
+    /// Returns the searches of the web that the vendor charges for.
+    pub(super) fn searches(&self) -> Option<u64> {
+        self.server_tool_use.given()?.web_search_requests.known()
+    }
+
     /// Returns the tokens of the model calls that the counts of the reply leave out: a compaction, or an adviser. `reply` is
     /// the sum of the counts of the reply.
     pub(super) fn extra(&self, reply: &agent_core::Usage, sink: &mut EventSink<'_>) -> agent_core::Usage {
@@ -185,6 +191,13 @@ impl Usage<'_> {
         }
         sum(&mut calls.iter().filter(|call| call.kind.as_str() != "message"))
     }
+}
+
+/// The calls of the vendor's tools that are charged for.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+struct ServerToolUse {
+    web_search_requests: Tokens,
 }
 
 /// A model call of the vendor, which may use another model.

@@ -23,6 +23,7 @@ use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
 use crate::rejection::Target;
+use crate::server_tools::ServerCalls;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use crate::token_count::{self, Counts};
@@ -45,6 +46,8 @@ pub(super) struct Decoder {
     /// The number of blocks begun so far.
     begun: u32,
     usage: PartialUsage,
+    /// The calls of the vendor's own tools.
+    calls: ServerCalls,
     stop: Stop,
     /// Whether the terminal event has been seen. The tokens come after it.
     complete: bool,
@@ -73,6 +76,7 @@ impl Decoder {
             open: Vec::new(),
             begun: 0,
             usage: PartialUsage::default(),
+            calls: ServerCalls::default(),
             stop: Stop::default(),
             complete: false,
             counted: false,
@@ -126,7 +130,7 @@ impl Decoder {
         if let Some(usage) = usage.given() {
             self.counted = true;
             self.usage.merge(usage.counts(), sink);
-            sink(StreamEvent::Usage(self.usage.total()));
+            sink(StreamEvent::Usage(self.calls.on(self.usage.total())));
         }
     }
 
@@ -306,7 +310,7 @@ impl Decoder {
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
         if let Some(place) = self.open.iter().rposition(|o| o.at == at) {
-            self.open.remove(place).end(sink);
+            self.open.remove(place).end(&mut self.calls, sink);
         }
     }
 
@@ -388,7 +392,7 @@ impl Decode for Decoder {
             return Err(error::cut(&self.target));
         }
         for open in std::mem::take(&mut self.open) {
-            open.end(sink);
+            open.end(&mut self.calls, sink);
         }
         self.stop.completion(&self.target, self.begun > 0)
     }

@@ -13,11 +13,12 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use agent_core::model::ServerTool;
 use agent_core::{
     CacheTtl, Content, Encoded, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ToolDefinition,
     WireKey,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::family::Family;
 use crate::cache::Lifetimes;
@@ -28,6 +29,7 @@ use crate::claude::thinking;
 use crate::handoff::{self, Handoff};
 use crate::json::{self, Members};
 use crate::request::refuse;
+use crate::server_tools::{self, has_tools};
 use crate::tool_schema::declared;
 
 /// Returns the block that ends a cacheable prefix. It follows the last block of the prefix.
@@ -54,6 +56,7 @@ const GONE: &str = "This tool can no longer be called.";
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
 pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+    server_tools::check(request)?;
     let model = &*request.model;
     let family = Family::of(model);
     let facts = catalogue::find(&model.provider, &model.id);
@@ -170,7 +173,7 @@ fn write_tools(
         return Err(refuse(&request.model, ErrorKind::Other, message, advice));
     }
     let by_tool = matches!(format, Format::Tool { .. });
-    if request.tools.is_empty() && !by_tool && called.is_empty() {
+    if !has_tools(request) && !by_tool && called.is_empty() {
         return Ok(());
     }
     if let Some(bad) = request.tools.definitions().iter().find(|d| !is_name(&d.name)) {
@@ -222,6 +225,7 @@ fn write_list(
     if out.len() > start {
         out.extend_from_slice(cache_point.unwrap_or_default());
     }
+    write_server_tools(out, request);
     for name in called.iter().filter(|_| request.tools.is_empty()) {
         write_tool(out, name, GONE, &Value::Null);
     }
@@ -229,6 +233,22 @@ fn write_list(
         write_tool(out, name, description, schema);
     }
     out.push(b']');
+}
+
+/// Writes the tools that Amazon defines for its models.
+fn write_server_tools(out: &mut Vec<u8>, request: &ModelRequest) {
+    for tool in &request.options.server_tools {
+        let definition = match tool {
+            ServerTool::WebSearch(_) => json!({"systemTool": {"name": "nova_grounding"}}),
+            ServerTool::CodeExecution(_) => json!({"systemTool": {"name": "nova_code_interpreter"}}),
+            ServerTool::Vendor(definition) => definition.clone(),
+            _ => continue,
+        };
+        if out.last() == Some(&b'}') {
+            out.push(b',');
+        }
+        json::write(out, &definition);
+    }
 }
 
 fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {

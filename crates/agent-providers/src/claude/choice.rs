@@ -5,6 +5,7 @@ use agent_core::{ErrorKind, ModelRequest, ProviderError, ToolChoice};
 use super::format;
 use crate::catalogue::ModelFacts;
 use crate::request::refuse;
+use crate::server_tools::has_tools;
 
 /// Which tools the model must, may or must not call.
 #[derive(Debug, PartialEq)]
@@ -35,7 +36,7 @@ pub(crate) fn choose<'r>(
     format: &'r format::Format<'r>,
     facts: Option<&ModelFacts>,
 ) -> Result<Choice<'r>, ProviderError> {
-    let none = request.tools.is_empty();
+    let none = !has_tools(request);
     let choice = match (&request.options.tool_choice, format) {
         (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
         (ToolChoice::Auto | ToolChoice::Required, format::Format::Tool { .. }) if !none => Choice::Any,

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use agent_core::{
     ApiProtocol, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StopReason,
-    StreamEvent,
+    StreamEvent, Usage,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -29,6 +29,7 @@ use super::wire::{
 use crate::blocks::Blocks;
 use crate::call_ids::{CallIds, Prefix};
 use crate::protocol::{Decode, Flow, Frame};
+use crate::server_tools::ServerCalls;
 use crate::surrogates::Surrogates;
 use crate::token_count;
 use end::Stop;
@@ -55,6 +56,10 @@ pub(crate) struct Decoder {
     /// Metadata of the reply, such as sources and citations. Emitted at its end.
     about: Vec<(&'static str, Value)>,
     stop: Stop,
+    /// The calls of the vendor's own tools.
+    calls: ServerCalls,
+    /// The last reported usage, without the calls.
+    usage: Usage,
 }
 
 impl Decoder {
@@ -76,6 +81,8 @@ impl Decoder {
             given: BTreeSet::new(),
             about: Vec::new(),
             stop: Stop::default(),
+            calls: ServerCalls::default(),
+            usage: Usage::default(),
         }
     }
 
@@ -135,7 +142,8 @@ impl Decoder {
         if let Some(usage) = chunk.usage_metadata.given() {
             known = true;
             if let Some(usage) = usage.disjoint() {
-                sink(StreamEvent::Usage(usage));
+                self.usage = usage;
+                sink(StreamEvent::Usage(self.calls.on(usage)));
             }
         }
         if let Some(PromptFeedback { block_reason, block_reason_message }) = &chunk.prompt_feedback {
@@ -271,9 +279,21 @@ impl Decoder {
             Some(part) => {
                 let index = self.blocks.start(sink);
                 sink(StreamEvent::Opaque { index, kind, data: &part });
+                self.calls.block(index, kind, &part, sink);
                 sink(StreamEvent::BlockEnd { index });
             }
             None => sink(StreamEvent::Unrecognised { name: "a part of no known form" }),
+        }
+    }
+
+    /// Counts the searches that the metadata names, and reports the usage with all calls.
+    fn count_searches(&mut self, sink: &mut EventSink<'_>) {
+        let named = self.about.iter().filter(|(kind, _)| *kind == GROUNDING);
+        let queries = named.filter_map(|(_, data)| data.get("webSearchQueries")?.as_array()).flatten();
+        let queries: BTreeSet<String> = queries.filter_map(|q| Some(q.as_str()?.to_owned())).collect();
+        self.calls.searched(self.blocks.next_index(), &queries, sink);
+        if !self.calls.is_empty() {
+            sink(StreamEvent::Usage(self.calls.on(self.usage)));
         }
     }
 
@@ -314,6 +334,7 @@ impl Decode for Decoder {
         {
             self.about.push((CONTINUATION, Value::String(token)));
         }
+        self.count_searches(sink);
         for (kind, data) in std::mem::take(&mut self.about) {
             let citations = match kind {
                 GROUNDING => citation::of_grounding(&data),

@@ -6,6 +6,7 @@
 
 mod contents;
 mod format;
+mod server_tools;
 mod thinking;
 
 #[cfg(test)]
@@ -30,6 +31,7 @@ const SCHEMA: &str = "parametersJsonSchema";
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+    crate::server_tools::check(request)?;
     let known = Known::of(&request.model.id);
     let format = format::choose(request, known);
     let choice = choice(request, &format)?;
@@ -42,7 +44,7 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         out.extend_from_slice(b"}]}");
     }
     write_tools(&mut body, request, &format);
-    choice.write(&mut body);
+    choice.write(&mut body, server_tools::shows_calls(request));
     write_config(&mut body, request, known, &format);
     let continued = contents::continued(request);
     let left_out = continued.map_or(0, |paused| paused.units);
@@ -64,19 +66,26 @@ enum Choice<'r> {
 }
 
 impl Choice<'_> {
-    fn write(&self, body: &mut Members<'_>) {
+    /// Writes the choice, and whether the reply contains the calls of the vendor's tools.
+    fn write(&self, body: &mut Members<'_>, shows_calls: bool) {
         let mode = match self {
-            Self::Auto => return,
-            Self::Never => "NONE",
-            Self::Any | Self::Tool(_) => "ANY",
+            Self::Auto if !shows_calls => return,
+            Self::Auto => None,
+            Self::Never => Some("NONE"),
+            Self::Any | Self::Tool(_) => Some("ANY"),
         };
         let mut config = Members::open(body.key("toolConfig"));
-        let mut calling = Members::open(config.key("functionCallingConfig"));
-        calling.field("mode", mode);
-        if let Self::Tool(name) = self {
-            calling.field("allowedFunctionNames", &[name]);
+        if let Some(mode) = mode {
+            let mut calling = Members::open(config.key("functionCallingConfig"));
+            calling.field("mode", mode);
+            if let Self::Tool(name) = self {
+                calling.field("allowedFunctionNames", &[name]);
+            }
+            calling.close();
         }
-        calling.close();
+        if shows_calls {
+            config.field("includeServerSideToolInvocations", &true);
+        }
         config.close();
     }
 }
@@ -127,11 +136,21 @@ fn write_config(body: &mut Members<'_>, request: &ModelRequest, known: Known, fo
 
 fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'_>) {
     let by_tool = matches!(format, Format::Tool { .. });
-    if request.tools.is_empty() && !by_tool {
+    let has_functions = !request.tools.is_empty() || by_tool;
+    if !has_functions && request.options.server_tools.is_empty() {
         return;
     }
     let out = body.key("tools");
-    out.extend_from_slice(br#"[{"functionDeclarations":["#);
+    out.push(b'[');
+    if has_functions {
+        write_functions(out, request, format);
+    }
+    server_tools::write(out, request, has_functions);
+    out.push(b']');
+}
+
+fn write_functions(out: &mut Vec<u8>, request: &ModelRequest, format: &Format<'_>) {
+    out.extend_from_slice(br#"{"functionDeclarations":["#);
     let start = out.len();
     request.tools.wire().with(
         WireKey::new(&["google function declarations"]),
@@ -159,5 +178,5 @@ fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'
         }
         tool_schema::write_declaration(out, name, crate::answer_format::TOOL_DESCRIPTION, SCHEMA, schema);
     }
-    out.extend_from_slice(b"]}]");
+    out.extend_from_slice(b"]}");
 }

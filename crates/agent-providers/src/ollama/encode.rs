@@ -15,6 +15,7 @@ use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, file_text, text, wi
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
+use crate::server_tools;
 use crate::tool_schema::declared;
 
 /// Marks a unit that cannot be sent, because it refers to an image by address.
@@ -24,6 +25,7 @@ const CANNOT_BE_SAID: u32 = u32::MAX;
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
+    server_tools::check(request)?;
     let model = &request.model;
     let url = request::endpoint(model, super::DEFAULT_BASE_URL, "/api/chat")?;
     let mut headers = request::json_headers();

@@ -22,6 +22,7 @@ use crate::json::{Members, write};
 use crate::marks::Marks;
 use crate::protocol::HttpRequest;
 use crate::request;
+use crate::server_tools;
 use crate::tool_schema::declared;
 
 /// The assistant text between tool results and a user message, for servers that require one.
@@ -78,6 +79,7 @@ pub(super) fn cache_lifetime(request: &ModelRequest) -> Option<Duration> {
 }
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
+    server_tools::check(request)?;
     let model = &request.model;
     let dialect = Dialect::of(model);
     let url = request::endpoint(model, dialect.base, "/chat/completions")?;
@@ -114,6 +116,12 @@ fn body(request: &ModelRequest, dialect: &Dialect) -> Vec<u8> {
 
 fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect, marker: &[u8]) {
     if request.tools.is_empty() {
+        if options::vendor_tools(request).next().is_some() {
+            let out = members.key("tools");
+            out.push(b'[');
+            options::write_vendor_tools(out, request);
+            out.push(b']');
+        }
         return;
     }
     let key = wire_key(request, &["chat tools", if dialect.strict_tools { "strict" } else { "" }]);
@@ -143,6 +151,12 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest, dialect: &Dialect, m
     request.tools.wire().with(key, make, |encoded| {
         extend_marked(out, encoded, marker);
     });
+    if options::vendor_tools(request).next().is_some() {
+        out.pop();
+        out.push(b',');
+        options::write_vendor_tools(out, request);
+        out.push(b']');
+    }
 }
 
 fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect, markers: Markers) {

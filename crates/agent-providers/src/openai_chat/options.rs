@@ -1,11 +1,13 @@
 //! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
+use agent_core::model::ServerTool;
 use agent_core::{ModelRequest, ResponseFormat, ThinkingForm, ThinkingFormat, ThinkingLevel, ToolChoice};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::dialect::Dialect;
 use crate::json::Members;
 use crate::request::{effort, output_limit, prompt_cache_key};
+use crate::server_tools::{Definition, location};
 
 /// The smallest thinking budget that the models behind OpenRouter accept.
 const MIN_BUDGET: u32 = 1_024;
@@ -39,6 +41,7 @@ pub(super) fn write(members: &mut Members<'_>, request: &ModelRequest, dialect: 
     }
     response_format(members, &request.options.response_format, dialect);
     tool_choice(members, request);
+    web_search(members, request);
     if dialect.prompt_cache_key
         && request.options.cache_config.enabled
         && let Some(key) = prompt_cache_key(request)
@@ -98,6 +101,39 @@ fn response_format(members: &mut Members<'_>, format: &ResponseFormat, dialect: 
             out.push(b'}');
         }
         _ => {}
+    }
+}
+
+/// Writes the options of the vendor's search of the web, the only tool of the vendor that the protocol has.
+fn web_search(members: &mut Members<'_>, request: &ModelRequest) {
+    let search = request.options.server_tools.iter().find_map(|tool| match tool {
+        ServerTool::WebSearch(search) => Some(search),
+        _ => None,
+    });
+    let Some(search) = search else { return };
+    let place = search.user_location.as_ref();
+    let place = place.map(|place| json!({"type": "approximate", "approximate": location(place).build()}));
+    let options = Definition::default()
+        .with("search_context_size", search.context.and_then(|context| serde_json::to_value(context).ok()))
+        .with("user_location", place);
+    members.field("web_search_options", &options.build());
+}
+
+/// Returns the definitions in the vendor's own form.
+pub(super) fn vendor_tools(request: &ModelRequest) -> impl Iterator<Item = &Value> {
+    request.options.server_tools.iter().filter_map(|tool| match tool {
+        ServerTool::Vendor(definition) => Some(definition),
+        _ => None,
+    })
+}
+
+/// Writes the definitions in the vendor's own form, separated by commas.
+pub(super) fn write_vendor_tools(out: &mut Vec<u8>, request: &ModelRequest) {
+    for (at, definition) in vendor_tools(request).enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        crate::json::write(out, definition);
     }
 }
 

@@ -178,7 +178,8 @@ impl Decoder {
         self.output.seal(sink);
         token_count::report(response.usage.unreadable(Usage::unreadable), sink);
         if let Some(usage) = response.usage.given() {
-            sink(StreamEvent::Usage(usage.disjoint(self.output.reply())));
+            let usage = usage.disjoint(self.output.reply());
+            sink(StreamEvent::Usage(self.output.calls.on(usage)));
         }
         self.cache_miss = response.prompt_cache_diagnostics.and_then(|raw| cache_miss(raw.get()));
         self.ending = Some(Ending::of(name, response)?);

@@ -6,6 +6,7 @@
 mod deferred;
 mod items;
 mod options;
+mod server_tools;
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use crate::json::{self, Members};
 use crate::marks::Marks;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
 use crate::openai_responses::search;
+use crate::server_tools::{has_tools, runs_code};
 use crate::tool_schema::declared;
 
 /// Writes the body.
@@ -27,6 +29,7 @@ use crate::tool_schema::declared;
 /// # Errors
 /// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
+    crate::server_tools::check(request)?;
     let mut out = crate::request::body_buffer(request);
     let mut body = Members::open(&mut out);
     body.field("model", &request.model.id).field("stream", &true);
@@ -78,7 +81,7 @@ fn rest(body: &mut Members<'_>, request: &ModelRequest) -> Result<usize, Provide
 }
 
 fn tools(body: &mut Members<'_>, request: &ModelRequest) {
-    if request.tools.is_empty() {
+    if !has_tools(request) {
         return;
     }
     let strict = request.model.dialect.strict_tools != Some(false);
@@ -88,12 +91,20 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     let key = wire_key(request, &parts);
     let out = body.key("tools");
     out.push(b'[');
-    let make = || Encoded::new(encode_tools(&request.tools, strict, &late), []);
-    request.tools.wire().with(key, make, |encoded| out.extend_from_slice(encoded.bytes()));
+    let start = out.len();
+    server_tools::write(out, request);
+    let by_code = request.tools.are_called_by_code() && runs_code(request);
+    let make = || Encoded::new(encode_tools(&request.tools, strict, &late, by_code), []);
+    request.tools.wire().with(key, make, |encoded| {
+        if out.len() > start && !encoded.bytes().is_empty() {
+            out.push(b',');
+        }
+        out.extend_from_slice(encoded.bytes());
+    });
     out.push(b']');
 }
 
-fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str]) -> Vec<u8> {
+fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str], by_code: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for definition in tools.definitions() {
         if !out.is_empty() {
@@ -113,6 +124,9 @@ fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str]) -> Vec<u8>
         }
         if late.contains(&definition.name.as_str()) {
             tool.field("async", &true);
+        }
+        if by_code && let Some(callers) = server_tools::callers(definition.callers) {
+            tool.field("allowed_callers", callers);
         }
         tool.close();
     }

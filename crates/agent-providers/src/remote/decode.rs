@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use agent_core::{Completion, ErrorContext, ErrorKind, EventSink, ProviderError, StreamEvent, Usage};
+use agent_core::{
+    Completion, ErrorContext, ErrorKind, EventSink, OwnedStreamEvent, ProviderError, StreamEvent, Usage,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -101,6 +103,7 @@ impl Decoder {
             "tool_call_start" => StreamEvent::ToolCallStart { index, id: &piece.id, name: &piece.name },
             "tool_call_signature" => StreamEvent::ToolCallSignature { index, delta: signature },
             "opaque" => StreamEvent::Opaque { index, kind: &piece.block, data: &piece.data },
+            "citation" | "server_tool" => return Ok(rare(json, index, sink)),
             "block_end" => StreamEvent::BlockEnd { index },
             "usage" => StreamEvent::Usage(piece.usage.unwrap_or_default()),
             "unrecognised" => StreamEvent::Unrecognised { name: &piece.name },
@@ -108,6 +111,18 @@ impl Decoder {
         });
         Ok(Flow::More)
     }
+}
+
+/// Emits a piece with a value of its own type.
+fn rare(json: &str, index: u32, sink: &mut EventSink<'_>) -> Flow {
+    match serde_json::from_str::<OwnedStreamEvent>(json) {
+        Ok(OwnedStreamEvent::Citation { citation, .. }) => {
+            sink(StreamEvent::Citation { index, citation: &citation });
+        }
+        Ok(OwnedStreamEvent::ServerTool { call, .. }) => sink(StreamEvent::ServerTool { index, call: &call }),
+        _ => sink(StreamEvent::Unrecognised { name: "a piece of no known form" }),
+    }
+    Flow::More
 }
 
 impl Decode for Decoder {

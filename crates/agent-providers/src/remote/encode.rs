@@ -1,6 +1,6 @@
 //! Encodes requests to the server. Each unit of the history is encoded once.
 
-use agent_core::{Encoded, ModelRequest, ProviderError, Unit, WireKey};
+use agent_core::{Encoded, ErrorKind, ModelRequest, ProviderError, Unit, WireKey};
 use http::header;
 
 use super::Remote;
@@ -9,6 +9,7 @@ use crate::handoff::Handoff;
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
+use crate::server_tools;
 
 /// The path of the endpoint, relative to the server's base address.
 pub const PATH: &str = "/v1/stream";
@@ -21,6 +22,12 @@ pub(super) fn request(remote: &Remote, request: &ModelRequest) -> Result<HttpReq
     let url = request::endpoint(&server, EXAMPLE, PATH)?;
     let mut headers = request::stream_headers();
     headers.insert(header::AUTHORIZATION, request::credential(&request.model, "Bearer ", &remote.token)?);
+    // A request contains no credentials; the server has those of its models.
+    if server_tools::secrets(request).next().is_some() {
+        let message = "the access token of an MCP server cannot be sent to a Looptree server";
+        let advice = "leave with_authorization out, and add the token where the server calls the model";
+        return Err(request::refuse(&request.model, ErrorKind::Other, message, advice));
+    }
     Ok(HttpRequest { url, headers, body: body(request) })
 }
 
@@ -40,6 +47,9 @@ fn body(request: &ModelRequest) -> Vec<u8> {
     members
         .field("tool_choice", &request.options.tool_choice)
         .field("response_format", &request.options.response_format);
+    if !request.options.server_tools.is_empty() {
+        members.field("server_tools", &request.options.server_tools);
+    }
     members.field("stop_sequences", &request.options.stop_sequences);
     members.field("foreign_thinking_as_text", &request.options.foreign_thinking_as_text);
     messages(members.key("messages"), request);

@@ -1,5 +1,6 @@
 //! The messages between client and server. Both sides use these definitions.
 
+use agent_core::model::ServerTool;
 use agent_core::{
     AgentMessage, CacheConfig, Completion, ErrorKind, ErrorRecord, History, Message, ModelConfig,
     ModelRequest, OwnedStreamEvent, ProviderError, ResponseFormat, StreamEvent, ThinkingBudgets,
@@ -50,6 +51,9 @@ pub struct RemoteRequest {
     /// Whether the model may, must or must not call tools.
     #[serde(default)]
     pub tool_choice: ToolChoice,
+    /// The tools of the model's vendor that the model may use, without the access tokens of MCP servers.
+    #[serde(default)]
+    pub server_tools: Vec<ServerTool>,
     /// The format of the reply.
     #[serde(default)]
     pub response_format: ResponseFormat,
@@ -95,6 +99,7 @@ impl RemoteRequest {
         config.options.cache_config = self.cache_config;
         config.session_id = self.session_id;
         config.options.tool_choice = self.tool_choice;
+        config.options.server_tools = self.server_tools;
         config.options.response_format = self.response_format;
         config.options.stop_sequences = self.stop_sequences;
         config.options.foreign_thinking_as_text = self.foreign_thinking_as_text;

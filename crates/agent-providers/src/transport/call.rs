@@ -17,6 +17,7 @@ use super::{ERROR_TIMEOUT, Inner, MAX_BYTES_WITHOUT_CONTENT, failure};
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
 use crate::protocol::{Decode, Fetching, Flow, Frame, Framing, Protocol, Rejection};
+use crate::server_tools;
 use crate::sse::SseDecoder;
 use crate::tap::Tap;
 
@@ -330,7 +331,8 @@ fn redact(context: &mut ErrorContext, request: &ModelRequest, head: &Head) {
     let fetched = head.fetched.as_ref().and_then(|value| value.to_str().ok());
     let token = fetched.and_then(|fetched| fetched.rsplit(' ').next());
     let values = headers.map(String::as_str).chain(token).filter(|value| value.len() >= MIN_REDACTED);
-    let secrets = keys.into_iter().flatten().cloned().chain(values.map(Secret::from));
+    let keys = keys.into_iter().flatten().chain(server_tools::secrets(request));
+    let secrets = keys.cloned().chain(values.map(Secret::from));
     // A long message was cut, perhaps in the middle of a key.
     let end = if context.message.ends_with('…') { TextEnd::Cut } else { TextEnd::Whole };
     let redactor = Redactor::new(secrets);

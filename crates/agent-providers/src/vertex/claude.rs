@@ -24,7 +24,8 @@ pub(crate) struct VertexClaude {
 impl Protocol for VertexClaude {
     fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
         let url = config::endpoint(request, Publisher::Anthropic)?;
-        let headers = config::headers(request)?;
+        let mut headers = config::headers(request)?;
+        anthropic::add_betas(&mut headers, request);
         let body = anthropic::body(request, anthropic::Named::InUrl(VERSION))?;
         Ok(HttpRequest { url, headers, body })
     }

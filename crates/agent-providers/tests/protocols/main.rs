@@ -33,6 +33,8 @@ mod files;
 mod handoff;
 mod model_lists;
 mod reading;
+mod server_tool_runs;
+mod server_tools;
 #[path = "../support/mod.rs"]
 mod support;
 mod typed_answers;

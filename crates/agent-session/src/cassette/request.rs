@@ -40,6 +40,9 @@ pub(super) fn setup(request: &ModelRequest) -> String {
     if !request.options.stop_sequences.is_empty() {
         add("stopSequences", json!(request.options.stop_sequences));
     }
+    if !request.options.server_tools.is_empty() {
+        add("serverTools", json!(request.options.server_tools));
+    }
     Value::from(fields).to_string()
 }
 

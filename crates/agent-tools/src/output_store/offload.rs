@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use agent_core::tool::{ChildRun, Confinement};
 use agent_core::{
-    AgentTool, BoxFuture, Content, Effects, ToolConcurrency, ToolContext, ToolError, ToolLoading, ToolResult,
+    AgentTool, BoxFuture, Content, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError,
+    ToolLoading, ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -130,6 +131,10 @@ impl AgentTool for OffloadingTool {
 
     fn loading(&self) -> ToolLoading {
         self.tool.loading()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.tool.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

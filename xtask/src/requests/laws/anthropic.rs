@@ -142,12 +142,12 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool has a name of letters, digits, _ and -, and the schema of an object, or is the vendor's search; the choice names one of them",
+        says: "a tool has a name of letters, digits, _ and -, and the schema of an object, unless it is the vendor's; the choice names one of them",
         broken: |body| {
             let tools = list(&body.json["tools"]);
-            let searches = |t: &Value| t["type"] == "tool_search_tool_bm25_20251119";
+            // A tool of the vendor has a type.
             let wrong = |t: &&Value| {
-                !is_word(&t["name"], 128) || (t["input_schema"]["type"] != "object" && !searches(t))
+                t["type"].is_null() && (!is_word(&t["name"], 128) || t["input_schema"]["type"] != "object")
             };
             let choice = &body.json["tool_choice"];
             let named = choice.get("name").is_none_or(|name| tools.iter().any(|t| &t["name"] == name));

@@ -196,7 +196,7 @@ pub(super) const LAWS: &[Law] = &[
             let choice = &config["toolChoice"];
             let named =
                 choice["tool"].get("name").is_none_or(|name| specs.iter().any(|s| &s["name"] == name));
-            let lonely = !config.is_null() && specs.is_empty() || !named;
+            let lonely = !config.is_null() && list(&config["tools"]).is_empty() || !named;
             specs.iter().find(wrong).map(ToString::to_string).or(lonely.then(|| config.to_string()))
         },
     },

@@ -159,7 +159,12 @@ pub(super) const LAWS: &[Law] = &[
             let lost = |n: &&Value| !functions.iter().any(|f| &f["name"] == *n);
             let stray = list(&calling["allowedFunctionNames"]).iter().find(lost);
             let lonely = (!calling.is_null() && functions.is_empty()).then_some(calling);
-            let empty = body.json.get("tools").filter(|_| functions.is_empty());
+            let is_empty = |t: &Value| {
+                t.as_object().is_none_or(|t| t.is_empty())
+                    || t.get("functionDeclarations").is_some_and(|f| list(f).is_empty())
+            };
+            let tools = body.json.get("tools");
+            let empty = tools.filter(|tools| list(tools).is_empty() || list(tools).iter().any(is_empty));
             wrong.copied().or(stray).or(lonely).or(empty).map(ToString::to_string)
         },
     },

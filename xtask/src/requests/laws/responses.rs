@@ -7,6 +7,17 @@ use serde_json::Value;
 use super::{Law, blank, conversation, is_word, list, text};
 use crate::requests::Body;
 
+/// The types of the tools that the vendor defines.
+const VENDORS_TOOLS: &[&str] = &[
+    "code_interpreter",
+    "file_search",
+    "image_generation",
+    "mcp",
+    "programmatic_tool_calling",
+    "tool_search",
+    "web_search",
+];
+
 pub(super) const LAWS: &[Law] = &[
     Law {
         says: "calls are followed by one output each, and no output stands without its call",
@@ -118,16 +129,16 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "a tool is a function with a name of at most 64, a schema, and a word on strictness, or a search by the agent",
+        says: "a tool is a function with a name of at most 64, a schema, and a word on strictness, or one of the vendor's",
         broken: |body| {
             let wrong = |t: &&Value| {
                 let schema = t["parameters"]["type"] == "object";
-                let searches = t["type"] == "tool_search" && t["execution"] == "client" && schema;
-                !searches
-                    && (t["type"] != "function"
-                        || !is_word(&t["name"], 64)
-                        || !schema
-                        || !t["strict"].is_boolean())
+                let is_vendors = VENDORS_TOOLS.contains(&text(&t["type"]));
+                let is_wrong = t["type"] != "function"
+                    || !is_word(&t["name"], 64)
+                    || !schema
+                    || !t["strict"].is_boolean();
+                !is_vendors && is_wrong
             };
             list(&body.json["tools"]).iter().find(wrong).map(ToString::to_string)
         },

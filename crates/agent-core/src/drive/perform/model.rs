@@ -294,6 +294,9 @@ impl ModelCall {
                     inbox.events.push(AgentEvent::TransportFallback(Box::new(fallback)));
                     return;
                 }
+                StreamEvent::ServerTool { index, call } => {
+                    (index, StreamDelta::ServerTool { call: Box::new(call.clone()) })
+                }
                 _ => return,
             };
             // Deltas before the start of the reply are logged but not delivered.

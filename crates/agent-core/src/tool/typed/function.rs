@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::schema::Arguments;
 use crate::environment::BoxFuture;
-use crate::tool::{AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult};
+use crate::tool::{AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError, ToolResult};
 
 type Call = dyn Fn(&Value, ToolContext) -> BoxFuture<'static, Result<ToolResult, ToolError>> + Send + Sync;
 
@@ -65,6 +65,7 @@ where
         effects: Effects::Once,
         timeout: None,
         concurrency: ToolConcurrency::Parallel,
+        callers: ToolCallers::Model,
     }
 }
 
@@ -79,6 +80,7 @@ pub struct FunctionTool {
     effects: Effects,
     timeout: Option<Duration>,
     concurrency: ToolConcurrency,
+    callers: ToolCallers,
 }
 
 impl FunctionTool {
@@ -93,6 +95,13 @@ impl FunctionTool {
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets who may call the tool. The default is [`ToolCallers::Model`].
+    #[must_use]
+    pub fn with_callers(mut self, callers: ToolCallers) -> Self {
+        self.callers = callers;
         self
     }
 
@@ -154,5 +163,9 @@ impl AgentTool for FunctionTool {
 
     fn concurrency(&self) -> ToolConcurrency {
         self.concurrency
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.callers
     }
 }

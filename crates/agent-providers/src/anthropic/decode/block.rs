@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Takes;
 use crate::anthropic::{citation, extras, wire};
+use crate::server_tools::ServerCalls;
 
 /// An open block.
 #[derive(Debug)]
@@ -164,7 +165,7 @@ impl Open {
     }
 
     /// Emits the stored content and then the end of the block.
-    pub(super) fn end(self, sink: &mut EventSink<'_>) {
+    pub(super) fn end(self, calls: &mut ServerCalls, sink: &mut EventSink<'_>) {
         let index = self.index;
         match self.kind {
             Kind::Text | Kind::Thinking | Kind::Redacted => {}
@@ -189,7 +190,9 @@ impl Open {
                         }),
                     }
                 }
-                sink(StreamEvent::Opaque { index, kind: &name, data: &Value::Object(value) });
+                let data = Value::Object(value);
+                sink(StreamEvent::Opaque { index, kind: &name, data: &data });
+                calls.block(index, &name, &data, sink);
             }
         }
         sink(StreamEvent::BlockEnd { index });

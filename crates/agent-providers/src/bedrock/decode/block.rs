@@ -4,6 +4,7 @@ use agent_core::{EventSink, StreamEvent};
 use serde_json::{Map, Value};
 
 use super::Takes;
+use crate::server_tools::ServerCalls;
 
 /// An open block.
 #[derive(Debug)]
@@ -89,7 +90,7 @@ impl Open {
     }
 
     /// Emits the stored content and then the end of the block.
-    pub(super) fn end(self, sink: &mut EventSink<'_>) {
+    pub(super) fn end(self, calls: &mut ServerCalls, sink: &mut EventSink<'_>) {
         let index = self.index;
         if let Kind::Opaque { name, mut value, input } = self.kind {
             if !input.trim().is_empty() {
@@ -107,7 +108,9 @@ impl Open {
             }
             let mut data = Map::new();
             data.insert(name.clone(), Value::Object(value));
-            sink(StreamEvent::Opaque { index, kind: &name, data: &Value::Object(data) });
+            let data = Value::Object(data);
+            sink(StreamEvent::Opaque { index, kind: &name, data: &data });
+            calls.block(index, &name, &data, sink);
         }
         sink(StreamEvent::BlockEnd { index });
     }

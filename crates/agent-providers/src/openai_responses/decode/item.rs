@@ -7,6 +7,7 @@ use super::parts::{List, Parts, Said, Slot};
 use crate::annotation;
 use crate::openai_responses::wire::{Part, Spoken};
 use crate::openai_responses::{marks, search};
+use crate::server_tools::ServerCalls;
 
 /// An item of the output.
 #[derive(Debug)]
@@ -246,7 +247,9 @@ impl Item {
             }
             Kind::Opaque { index } => {
                 let name = whole.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-                sink(StreamEvent::Opaque { index: *index, kind: &name, data: &Value::Object(whole) });
+                let data = Value::Object(whole);
+                sink(StreamEvent::Opaque { index: *index, kind: &name, data: &data });
+                ServerCalls::end_item(*index, &data, sink);
                 sink(StreamEvent::BlockEnd { index: *index });
             }
         }

@@ -14,6 +14,7 @@ use crate::call_ids::CallIds;
 use crate::openai_responses::wire::{Event, Head, Part};
 use crate::openai_responses::{error, search};
 use crate::prompt_usage::Reply;
+use crate::server_tools::ServerCalls;
 
 /// The size of a refusal, in bytes, beyond which further pieces are dropped.
 const MAX_REFUSAL: usize = 64 * 1_024;
@@ -48,6 +49,8 @@ pub(super) struct Output {
     numbers: Numbers,
     ids: CallIds,
     refusal: String,
+    /// The calls of the vendor's own tools.
+    pub(super) calls: ServerCalls,
 }
 
 impl Output {
@@ -58,6 +61,7 @@ impl Output {
             numbers: Numbers::default(),
             ids: CallIds::new(&request.history),
             refusal: String::new(),
+            calls: ServerCalls::default(),
         }
     }
 
@@ -336,7 +340,11 @@ impl Output {
             search::CALL if member(&object(item.get()), "execution") == "client" => {
                 self.call(member(&object(item.get()), "call_id"), TOOL_SEARCH, sink)
             }
-            _ => Kind::Opaque { index: self.numbers.fresh() },
+            _ => {
+                let index = self.numbers.fresh();
+                self.calls.begin_item(index, &Value::Object(object(item.get())), sink);
+                Kind::Opaque { index }
+            }
         };
         self.open(at, id, kind).map(|_| ())
     }

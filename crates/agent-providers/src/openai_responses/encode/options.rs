@@ -8,12 +8,14 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::json;
 
+use super::server_tools;
 use crate::cache::OpenAiCache;
 use crate::catalogue::{self, ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
 use crate::openai_responses::config::is_vendor;
 use crate::request::{effort, output_limit, prompt_cache_key, refuse};
+use crate::server_tools::has_tools;
 
 /// The minimum output limit that the API accepts.
 const MIN_OUTPUT: u32 = 16;
@@ -49,7 +51,16 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     }
     if thinks {
         // Models that do not think refuse it.
-        body.key("include").extend_from_slice(br#"["reasoning.encrypted_content"]"#);
+        match server_tools::results(request) {
+            [] => body.key("include").extend_from_slice(br#"["reasoning.encrypted_content"]"#),
+            results => {
+                let mut include = vec!["reasoning.encrypted_content"];
+                include.extend(results);
+                body.field("include", &include);
+            }
+        }
+    } else if let results @ [_, ..] = server_tools::results(request) {
+        body.field("include", results);
     }
     if let Some(limit) = output_limit(request) {
         body.field("max_output_tokens", &limit.max(MIN_OUTPUT));
@@ -124,12 +135,12 @@ fn format(body: &mut Members<'_>, format: &ResponseFormat) {
 
 fn choice(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), ProviderError> {
     match &request.options.tool_choice {
-        ToolChoice::Required | ToolChoice::Tool(_) if request.tools.is_empty() => {
+        ToolChoice::Required | ToolChoice::Tool(_) if !has_tools(request) => {
             let message = "the request demands a tool call and names no tools";
             let advice = "give it tools, or leave the choice to the model";
             return Err(refuse(&request.model, ErrorKind::Other, message, advice));
         }
-        ToolChoice::None if !request.tools.is_empty() => {
+        ToolChoice::None if has_tools(request) => {
             body.field("tool_choice", "none");
         }
         ToolChoice::Required => {

@@ -14,8 +14,8 @@ use super::panic_text;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use agent_core::tool::Confinement;
 use agent_core::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolLoading, ToolResult,
-    ToolSignal, ToolUpdates,
+    AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolLoading,
+    ToolResult, ToolSignal, ToolUpdates,
 };
 
 struct RecordingTool {
@@ -27,7 +27,8 @@ pub(super) fn recording(inner: Arc<dyn AgentTool>, shared: &Arc<Shared>) -> Arc<
     let mut state = shared.lock();
     if state.tool(inner.name()).is_none() {
         let mut definition =
-            ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema());
+            ToolDefinition::new(inner.name(), inner.description(), inner.parameters_schema())
+                .with_callers(inner.callers());
         definition.loading = inner.loading();
         state.cassette.tools.push(RecordedTool {
             definition,
@@ -183,6 +184,10 @@ impl AgentTool for RecordingTool {
 
     fn loading(&self) -> ToolLoading {
         self.inner.loading()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.inner.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -11,7 +11,8 @@ use serde_json::Value;
 use super::Shared;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
 use agent_core::{
-    AgentTool, Effects, ToolConcurrency, ToolContext, ToolError, ToolLoading, ToolResult, ToolSignal,
+    AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError, ToolLoading, ToolResult,
+    ToolSignal,
 };
 
 /// Returns a tool with its recorded description.
@@ -82,6 +83,10 @@ impl AgentTool for Recorded {
 
     fn loading(&self) -> ToolLoading {
         self.0.definition.loading
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.0.definition.callers
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {
@@ -166,6 +171,10 @@ impl AgentTool for Replayed {
 
     fn loading(&self) -> ToolLoading {
         self.face.loading()
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.face.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

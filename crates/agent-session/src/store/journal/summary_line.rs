@@ -108,6 +108,8 @@ impl SummaryLine {
                 (b",\"cache_write\":", usage.cache_write),
                 (b",\"cache_write_long\":", usage.cache_write_long),
                 (b",\"total_tokens\":", usage.total_tokens),
+                (b",\"server_tool_calls\":", u64::from(usage.server_tool_calls)),
+                (b",\"web_searches\":", u64::from(usage.web_searches)),
             ] {
                 if tokens > 0 {
                     member(name, tokens);

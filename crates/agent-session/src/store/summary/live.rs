@@ -79,6 +79,8 @@ fn without(sum: &Usage, part: &Usage) -> Usage {
     rest.cache_read = sum.cache_read.saturating_sub(part.cache_read);
     rest.cache_write = sum.cache_write.saturating_sub(part.cache_write);
     rest.cache_write_long = sum.cache_write_long.saturating_sub(part.cache_write_long);
+    rest.server_tool_calls = sum.server_tool_calls.saturating_sub(part.server_tool_calls);
+    rest.web_searches = sum.web_searches.saturating_sub(part.web_searches);
     rest.total_tokens = sum.total_tokens.saturating_sub(part.total_tokens);
     rest
 }

@@ -84,7 +84,7 @@ impl LoadedSession {
     /// events. The session can be used without it: [`Session::history`] closes the loop.
     pub fn open_run(&self) -> Result<Option<Run>, SessionError> {
         match self.session.head_position() {
-            Some(head) => self.session.open_run_at(head),
+            Some(head) => open_run_at(&self.session, head),
             None => Ok(None),
         }
     }
@@ -96,7 +96,7 @@ impl LoadedSession {
     /// As [`open_run`](Self::open_run).
     pub fn open_run_of(&self, loop_id: impl AsRef<str>) -> Result<Option<Run>, SessionError> {
         match self.session.position(loop_id.as_ref()) {
-            Some(at) => self.session.open_run_at(at),
+            Some(at) => open_run_at(&self.session, at),
             None => Ok(None),
         }
     }
@@ -104,7 +104,7 @@ impl LoadedSession {
     /// Returns what the session has recorded about a loop.
     pub(crate) fn recorded_loop(&self, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
         let Some(at) = self.session.position(loop_id.as_str()) else { return Ok(RecordedLoop::Absent) };
-        if let Some(run) = self.session.open_run_at(at)? {
+        if let Some(run) = open_run_at(&self.session, at)? {
             return Ok(RecordedLoop::Open(Box::new(run)));
         }
         let Some((record, ended)) =
@@ -147,21 +147,19 @@ impl LoadedSession {
     }
 }
 
-impl Session {
-    /// Returns the open run of the loop at this position.
-    pub(crate) fn open_run_at(&self, at: usize) -> Result<Option<Run>, SessionError> {
-        let Some(record) = self.loops.get(at) else { return Ok(None) };
-        let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
-        match &record.open_run {
-            None => Ok(None),
-            Some(OpenRun::Foreign(_)) => {
-                Err(failed("its state was written by another version of looptree".into()))
-            }
-            Some(OpenRun::Known { setup, light }) => {
-                let fold = self.fold_at(at)?;
-                let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
-                run.map(Some).map_err(|e| failed(Box::new(e)))
-            }
+/// Returns the open run of the loop at this position.
+pub(crate) fn open_run_at(session: &Session, at: usize) -> Result<Option<Run>, SessionError> {
+    let Some(record) = session.loops.get(at) else { return Ok(None) };
+    let failed = |source| SessionError::Resume { loop_id: record.loop_id.clone(), source };
+    match &record.open_run {
+        None => Ok(None),
+        Some(OpenRun::Foreign(_)) => {
+            Err(failed("its state was written by another version of looptree".into()))
+        }
+        Some(OpenRun::Known { setup, light }) => {
+            let fold = session.fold_at(at)?;
+            let run = Run::restore((**setup).clone(), (**light).clone(), &fold);
+            run.map(Some).map_err(|e| failed(Box::new(e)))
         }
     }
 }

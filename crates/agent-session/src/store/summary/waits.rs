@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::SessionRecord;
 use super::SessionSummary;
+use crate::loaded::open_run_at;
 use crate::model::{LoopRecord, LoopStatus, Session};
 use crate::unfinished::{Unfinished, is_shown, last_prompt, prompt_of_base};
 
@@ -42,7 +43,7 @@ impl Waits {
             return None;
         }
         let head = session.head_position();
-        let run = head.map(|at| session.open_run_at(at)).transpose().ok()?.flatten();
+        let run = head.map(|at| open_run_at(session, at)).transpose().ok()?.flatten();
         let record = head.and_then(|at| session.loops.get(at));
         let entry = run.as_ref().zip(record).and_then(|(run, record)| {
             let prompt = last_prompt(&record.messages).or_else(|| prompt_of_base(record.base.as_ref()));

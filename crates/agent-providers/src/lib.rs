@@ -140,7 +140,7 @@ mod request;
 #[cfg(feature = "http-protocols")]
 #[cfg_attr(
     not(all(feature = "anthropic", feature = "openai-responses", feature = "google")),
-    allow(dead_code, reason = "the module is for all protocols; each uses its part of it")
+    allow(dead_code, unused_imports, reason = "the module is for all protocols; each uses its part of it")
 )]
 mod server_tools;
 #[cfg(any(

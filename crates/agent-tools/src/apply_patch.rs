@@ -151,7 +151,7 @@ impl Tool for ApplyPatchTool {
             check()?;
             let changed = write::prepare(files)?;
             check()?;
-            let changes = write::write(changed)?;
+            let changes = write::write(&changed)?;
             Ok(ToolResult::text(summary(&changes)).with_details(json!({ "changes": changes })))
         })
         .await?

@@ -38,7 +38,7 @@ pub struct AskUserTool {
 }
 
 impl AskUserTool {
-    /// Creates the tool.
+    /// Creates the tool, which has no settings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

@@ -82,7 +82,7 @@ impl CodingTools {
         self.with_added(PlanTool::new())
     }
 
-    /// Adds `ask_user`, which suspends the run until the user has answered. Leave it out if nobody answers.
+    /// Adds `ask_user`, which suspends the run until the user has answered. Leave it out where no user answers.
     #[must_use]
     pub fn with_ask_user(self) -> Self {
         self.with_added(AskUserTool::new())

@@ -97,8 +97,12 @@ impl FileChange {
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
         let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(&*old, &*new);
         let of = |tag: ChangeTag| compared.iter_all_changes().filter(|change| change.tag() == tag).count();
-        let mut diff: String =
-            compared.unified_diff().context_radius(CONTEXT).iter_hunks().map(hunk_text).collect();
+        let mut diff: String = compared
+            .unified_diff()
+            .context_radius(CONTEXT)
+            .iter_hunks()
+            .map(|hunk| hunk_text(&hunk))
+            .collect();
         let truncated = diff.len() > MAX_DIFF_BYTES;
         if truncated {
             let part = head(&diff, MAX_DIFF_BYTES);
@@ -124,7 +128,7 @@ impl FileChange {
 
 /// Returns a hunk with its header. The lines are counted here, because the library can count them wrongly after it has shifted a
 /// change.
-fn hunk_text<'a>(hunk: UnifiedDiffHunk<'a, 'a, 'a, 'a, str>) -> String {
+fn hunk_text<'a>(hunk: &UnifiedDiffHunk<'a, 'a, 'a, 'a, str>) -> String {
     let start = hunk.ops().first().map_or((0, 0), |op| (op.old_range().start, op.new_range().start));
     let old = hunk.ops().iter().map(|op| op.old_range().len()).sum();
     let new = hunk.ops().iter().map(|op| op.new_range().len()).sum();

@@ -83,11 +83,11 @@ impl MemoryTool {
 pub enum MemoryCommand {
     /// Shows a file with line numbers, or lists a folder.
     View,
-    /// Creates a file.
+    /// Creates a file that does not exist.
     Create,
     /// Replaces a text that occurs once.
     StrReplace,
-    /// Inserts lines.
+    /// Inserts lines behind a line.
     Insert,
     /// Removes a file, or a folder with its content.
     Delete,

@@ -58,7 +58,7 @@ pub struct PlanStep {
 }
 
 impl PlanStep {
-    /// Creates a step.
+    /// Creates a step with this text and state.
     #[must_use]
     pub fn new(step: impl Into<String>, status: StepState) -> Self {
         Self { step: step.into(), status }
@@ -163,7 +163,7 @@ pub struct PlanTool {
 }
 
 impl PlanTool {
-    /// Creates the tool.
+    /// Creates the tool, which has no settings.
     #[must_use]
     pub fn new() -> Self {
         Self::default()

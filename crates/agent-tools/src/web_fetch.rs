@@ -308,7 +308,7 @@ fn page(url: &Url, kind: &str, body: &[u8], is_cut: bool) -> Result<Page, WebFet
     Ok(Page { url: url.to_string(), title, text, is_cut })
 }
 
-/// Returns a part of the text, with a line that says where it is.
+/// Returns a part of the text, with a line that names its place.
 fn part(page: &Page, offset: usize) -> Result<ToolResult, WebFetchError> {
     let bytes = page.text.len();
     if offset > bytes {

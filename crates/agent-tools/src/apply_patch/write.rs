@@ -93,10 +93,10 @@ fn read(place: &Place, path: &str) -> Result<Vec<u8>, PatchError> {
 ///
 /// # Errors
 /// Returns [`PatchError::Write`] if no file was changed, and [`PatchError::Incomplete`] otherwise.
-pub(super) fn write(files: Vec<Changed>) -> Result<Vec<FileChange>, PatchError> {
+pub(super) fn write(files: &[Changed]) -> Result<Vec<FileChange>, PatchError> {
     let mut folders = NewFolders::default();
     let mut staged = Vec::new();
-    for changed in &files {
+    for changed in files {
         let Some(after) = &changed.after else { continue };
         let (place, path) = (changed.target(), changed.shown());
         folders.remember(place);
@@ -104,7 +104,7 @@ pub(super) fn write(files: Vec<Changed>) -> Result<Vec<FileChange>, PatchError> 
         let new = place.dir().stage(place.below(), after, like);
         staged.push((changed, new.map_err(|source| cannot_write(place, path, source))?));
     }
-    commit(&files, staged)?;
+    commit(files, staged)?;
     folders.retain();
     Ok(files.iter().map(Changed::describe).collect())
 }

@@ -18,7 +18,7 @@ pub enum MemoryError {
     /// An argument that the command needs is missing.
     #[error("the command {command} needs {argument}")]
     Missing {
-        /// The command.
+        /// The name of the command.
         command: &'static str,
         /// The name of the argument.
         argument: &'static str,

@@ -16,7 +16,7 @@ pub enum Reach {
     /// Addresses of the public internet only. This is the default.
     #[default]
     Public,
-    /// Addresses of the public internet, and these. For servers of one's own and for tests.
+    /// Addresses of the public internet, and these. For private servers and for tests.
     PublicAnd(Vec<IpAddr>),
     /// Every address, also those of this machine, of private networks and of cloud metadata services. Use it only where a
     /// firewall limits the process.

@@ -15,7 +15,7 @@ pub enum WebFetchError {
     Url {
         /// The address in the arguments or of the redirect, at most 200 bytes.
         url: String,
-        /// What is wrong.
+        /// What is wrong with it.
         cause: String,
     },
     /// The connection would go to an address that is not permitted.
@@ -29,13 +29,13 @@ pub enum WebFetchError {
     /// The file `robots.txt` of the server excludes the page.
     #[error("the robots.txt of the server does not permit fetching {url}; use another source")]
     Robots {
-        /// The address.
+        /// The address of the page.
         url: String,
     },
     /// The server answered with a status that is not a success.
     #[error("{url} answered with status {status}")]
     Status {
-        /// The address.
+        /// The address of the page.
         url: String,
         /// The status of HTTP.
         status: u16,
@@ -49,7 +49,7 @@ pub enum WebFetchError {
     /// The content is not text.
     #[error("{url} has content of the type {kind}, which is not text")]
     Type {
-        /// The address.
+        /// The address of the page.
         url: String,
         /// The type as the server states it.
         kind: String,
@@ -60,10 +60,10 @@ pub enum WebFetchError {
         /// The size of the text.
         bytes: usize,
     },
-    /// The request failed.
+    /// The request failed before the answer was complete.
     #[error("{url} could not be fetched: {cause}")]
     Failed {
-        /// The address.
+        /// The address of the page.
         url: String,
         /// The reason for the failure.
         cause: String,
@@ -71,7 +71,7 @@ pub enum WebFetchError {
     /// The fetch took longer than [`TIMEOUT`](super::TIMEOUT).
     #[error("{url} took too long (limit {limit} s)", limit = super::TIMEOUT.as_secs())]
     Timeout {
-        /// The address.
+        /// The address of the page.
         url: String,
     },
 }

@@ -137,11 +137,7 @@ impl<'a> Page<'a> {
                 self.out.push_str(&"#".repeat(heading(name).unwrap_or(1)));
                 self.out.push(' ');
             }
-            _ if HIDDEN.contains(&name) => {
-                if !closes {
-                    self.hidden = Some((name.to_owned(), 1));
-                }
-            }
+            _ if HIDDEN.contains(&name) && !closes => self.hidden = Some((name.to_owned(), 1)),
             _ if BLOCKS.contains(&name) => self.lines(1),
             _ => {}
         }

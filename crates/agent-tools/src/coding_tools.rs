@@ -14,11 +14,11 @@ use std::sync::Arc;
 use agent_core::AgentTool;
 
 use crate::{
-    BashTool, EditFileTool, ListFilesTool, OutputStore, ReadFileTool, ReadOutputTool, Sandbox, SearchTool,
-    Workspace, WriteFileTool,
+    ApplyPatchTool, AskUserTool, BashTool, EditFileTool, ListFilesTool, MemoryTool, OutputStore, PlanTool,
+    ReadFileTool, ReadOutputTool, Sandbox, SearchTool, Workspace, WriteFileTool,
 };
 
-/// Builds the six tools of a workspace, and `read_output` for outputs that `bash` has truncated.
+/// Builds the six tools of a workspace, and `read_output` for outputs that `bash` has truncated. Further tools are added by name.
 ///
 /// The settings can be made in any order; none discards another.
 #[derive(Debug, Clone)]
@@ -27,13 +27,20 @@ pub struct CodingTools {
     bash: BashTool,
     sandbox: Option<Sandbox>,
     store: Option<OutputStore>,
+    added: Vec<Arc<dyn AgentTool>>,
 }
 
 impl CodingTools {
     /// Creates the tools for this workspace, with the default limits and without a sandbox.
     #[must_use]
     pub fn new(workspace: Workspace) -> Self {
-        Self { bash: BashTool::new(workspace.clone()), workspace, sandbox: None, store: None }
+        Self {
+            bash: BashTool::new(workspace.clone()),
+            workspace,
+            sandbox: None,
+            store: None,
+            added: Vec::new(),
+        }
     }
 
     /// Runs the commands of `bash` in this sandbox, unless the tool passed to [`with_bash`](Self::with_bash) has its own.
@@ -62,7 +69,46 @@ impl CodingTools {
         self
     }
 
-    /// Returns the seven tools.
+    /// Adds `apply_patch`, which changes several files of the workspace by one patch. GPT models were trained on its format.
+    #[must_use]
+    pub fn with_apply_patch(self) -> Self {
+        let tool = ApplyPatchTool::new(self.workspace.clone());
+        self.with_added(tool)
+    }
+
+    /// Adds `plan`, which shows the steps of the work.
+    #[must_use]
+    pub fn with_plan(self) -> Self {
+        self.with_added(PlanTool::new())
+    }
+
+    /// Adds `ask_user`, which suspends the run until the user has answered. Leave it out where no user answers.
+    #[must_use]
+    pub fn with_ask_user(self) -> Self {
+        self.with_added(AskUserTool::new())
+    }
+
+    /// Adds `memory` with this folder.
+    #[must_use]
+    pub fn with_memory(self, memory: MemoryTool) -> Self {
+        self.with_added(memory)
+    }
+
+    /// Adds `web_fetch`, which reads pages of the web.
+    #[cfg(feature = "web")]
+    #[must_use]
+    pub fn with_web_fetch(self, web_fetch: crate::WebFetchTool) -> Self {
+        self.with_added(web_fetch)
+    }
+
+    /// Adds a tool in place of one with the same name.
+    fn with_added(mut self, tool: impl AgentTool + 'static) -> Self {
+        self.added.retain(|added| added.name() != tool.name());
+        self.added.push(Arc::new(tool));
+        self
+    }
+
+    /// Returns the seven tools, and those that were added.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
         let store = self.store.as_ref().or(self.bash.output_store()).cloned().unwrap_or_default();
@@ -72,6 +118,7 @@ impl CodingTools {
             *first = Arc::new(bash);
         }
         tools.push(Arc::new(ReadOutputTool::new(store)));
+        tools.extend(self.added.iter().cloned());
         tools
     }
 }

@@ -26,9 +26,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 #[cfg(not(unix))]
-pub(crate) use other::{Dir, is_link_error};
+pub(crate) use other::{Dir, Staged, is_link_error};
 #[cfg(unix)]
-pub(crate) use unix::{Dir, is_link_error};
+pub(crate) use unix::{Dir, Staged, is_link_error};
 
 /// The kind of a path. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,6 +97,17 @@ impl Dir {
             }
         }
         Err(io::ErrorKind::AlreadyExists.into())
+    }
+}
+
+impl Dir {
+    /// Writes `content` to `below` and creates missing folders. The content is written to a new file in the same folder and
+    /// flushed to the disk, and the new file is then renamed.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system. The old file is then unchanged.
+    pub(crate) fn replace(&self, below: &Path, content: &[u8]) -> io::Result<()> {
+        self.stage(below, content, None)?.commit()
     }
 }
 

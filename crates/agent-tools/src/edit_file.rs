@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 pub use error::EditFileError;
 
 use crate::blocking::{interruptible, to_completion};
+use crate::file_change::FileChange;
 use crate::text::lines;
 use crate::workspace::{FileLock, Intent, Place};
 use crate::{PathError, Workspace};
@@ -186,7 +187,9 @@ fn edit(
     })?;
     let many = if edits.len() > 1 { format!(" ({} edits)", edits.len()) } else { String::new() };
     let text = format!("Replaced {} with {} in {path}{many}", lines(old), lines(new));
-    Ok(ToolResult::text(text).with_details(json!({"path": path, "old_lines": old, "new_lines": new})))
+    let changes = [FileChange::between(path, Some(&before), Some(&after))];
+    let details = json!({"path": path, "old_lines": old, "new_lines": new, "changes": changes});
+    Ok(ToolResult::text(text).with_details(details))
 }
 
 fn read(place: &Place, path: &str) -> Result<Vec<u8>, EditFileError> {

@@ -21,7 +21,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod apply_patch;
 mod arguments;
+pub mod ask_user;
 pub mod bash;
 mod blocking;
 pub mod branch_workspace;
@@ -29,11 +31,13 @@ pub mod coding_tools;
 mod dir;
 pub mod edit_file;
 mod environment;
+pub mod file_change;
 pub mod glob;
 mod ignore_rules;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod memory;
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 mod names;
 #[cfg(feature = "openapi")]
@@ -41,6 +45,7 @@ pub mod openapi;
 pub mod output_store;
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 mod pictures;
+pub mod plan;
 pub mod read_file;
 pub mod read_output;
 pub mod sandbox;
@@ -52,9 +57,15 @@ pub mod skills;
 pub mod sub_agent;
 mod text;
 mod walk;
+#[cfg(feature = "web")]
+pub mod web_fetch;
 pub mod workspace;
 pub mod write_file;
 
+#[doc(inline)]
+pub use apply_patch::ApplyPatchTool;
+#[doc(inline)]
+pub use ask_user::AskUserTool;
 #[doc(inline)]
 pub use bash::{Background, BashTool, ConfirmFn, DenyPattern};
 #[doc(inline)]
@@ -66,11 +77,17 @@ pub use coding_tools::CodingTools;
 #[doc(inline)]
 pub use edit_file::EditFileTool;
 #[doc(inline)]
+pub use file_change::FileChange;
+#[doc(inline)]
 pub use glob::PatternError;
 #[doc(inline)]
 pub use list_files::ListFilesTool;
 #[doc(inline)]
+pub use memory::MemoryTool;
+#[doc(inline)]
 pub use output_store::OutputStore;
+#[doc(inline)]
+pub use plan::PlanTool;
 #[doc(inline)]
 pub use read_file::ReadFileTool;
 #[doc(inline)]
@@ -84,6 +101,9 @@ pub use search::SearchTool;
 pub use skills::{SkillSet, WithSkills};
 #[doc(inline)]
 pub use sub_agent::SubAgentTool;
+#[cfg(feature = "web")]
+#[doc(inline)]
+pub use web_fetch::WebFetchTool;
 #[doc(inline)]
 pub use workspace::{PathError, Workspace};
 #[doc(inline)]

@@ -8,7 +8,7 @@
 //! assert_eq!(AgentTool::effects(&WriteFileTool::default(), &arguments), Effects::Idempotent);
 //! ```
 
-use std::io;
+use std::io::{self, Read as _};
 use std::path::PathBuf;
 
 use agent_core::{Effects, Tool, ToolContext, ToolError, ToolResult};
@@ -17,7 +17,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::blocking::{interruptible, to_completion};
-use crate::workspace::{FileLock, Intent};
+use crate::file_change::{FileChange, MAX_COMPARED_BYTES};
+use crate::workspace::{FileLock, Intent, Place};
 use crate::{PathError, Workspace};
 
 /// The `write_file` tool. It creates missing folders, and replaces an existing file as a whole.
@@ -91,7 +92,12 @@ impl Tool for WriteFileTool {
     async fn call(&self, args: WriteFileArgs, ctx: &ToolContext) -> Result<ToolResult, ToolError> {
         ctx.check_cancelled()?;
         let (access, path) = (self.workspace.access(ctx), args.path.clone());
-        let place = interruptible(ctx, None, move |_| access.locate(&path, Intent::Write)).await??;
+        let locate = move |_: &_| {
+            // A diff shows what was in the file.
+            let shows = access.locate(&path, Intent::Read).is_ok();
+            access.locate(&path, Intent::Write).map(|place| (place, shows))
+        };
+        let (place, shows) = interruptible(ctx, None, locate).await??;
         let turn = tokio::select! {
             biased;
             () = ctx.cancel.cancelled() => return Err(ToolError::Cancelled),
@@ -105,13 +111,42 @@ impl Tool for WriteFileTool {
                 return Err(ToolError::Cancelled);
             }
             let (path, bytes) = (args.path, args.content.len());
+            let before = before(&place, shows);
             place.replace(args.content.as_bytes()).map_err(|error| match error {
                 PathError::Access { path, source } => WriteFileError::Write { path, source },
                 error => error.into(),
             })?;
             let text = format!("Wrote {bytes} bytes to {path}");
-            Ok(ToolResult::text(text).with_details(json!({"path": path, "bytes": bytes})))
+            let changes = [match before {
+                Before::Missing => FileChange::between(&path, None, Some(args.content.as_bytes())),
+                Before::Content(old) => FileChange::between(&path, Some(&old), Some(args.content.as_bytes())),
+                Before::Unknown => FileChange::unseen(&path, args.content.as_bytes()),
+            }];
+            let details = json!({"path": path, "bytes": bytes, "changes": changes});
+            Ok(ToolResult::text(text).with_details(details))
         })
         .await?
+    }
+}
+
+/// The content of a file before it is written.
+enum Before {
+    Missing,
+    Content(Vec<u8>),
+    /// The call may not read the file, or it is too large to compare.
+    Unknown,
+}
+
+fn before(place: &Place, shows: bool) -> Before {
+    match place.open_file() {
+        Err(error) if error.is_not_found() => Before::Missing,
+        Ok((file, bytes)) if shows && bytes <= MAX_COMPARED_BYTES as u64 => {
+            let mut content = Vec::new();
+            match file.take(MAX_COMPARED_BYTES as u64).read_to_end(&mut content) {
+                Ok(_) => Before::Content(content),
+                Err(_) => Before::Unknown,
+            }
+        }
+        Ok(_) | Err(_) => Before::Unknown,
     }
 }

@@ -107,3 +107,12 @@ async fn where_no_sandbox_works_the_error_says_what_to_do() {
         assert!(text.contains("`Network::NoTcp`"), "{text}");
     }
 }
+
+#[test]
+fn tools_are_added_by_name_and_once() {
+    let memory = || agent_tools::MemoryTool::new(folder().workspace).unwrap();
+    let set = CodingTools::new(workspace()).with_apply_patch().with_plan().with_ask_user().with_plan();
+    let set = set.with_memory(memory()).with_memory(memory());
+    let names: Vec<String> = set.tools().iter().map(|tool| tool.name().to_owned()).collect();
+    assert_eq!(names[7..], ["apply_patch", "ask_user", "plan", "memory"]);
+}

@@ -19,7 +19,10 @@ async fn an_edit_says_how_many_lines_took_the_place_of_how_many() {
     let result =
         edit(&folder, json!({"path": "a.txt", "old_text": "two", "new_text": "2\n2.5"})).await.unwrap();
     assert_eq!(result.to_text(), "Replaced 1 line with 2 lines in a.txt");
-    assert_eq!(result.details, json!({"path": "a.txt", "old_lines": 1, "new_lines": 2}));
+    assert_eq!((&result.details["old_lines"], &result.details["new_lines"]), (&json!(1), &json!(2)));
+    let changes = agent_tools::file_change::changes_of(&result.details);
+    assert_eq!((changes[0].path.as_str(), changes[0].added, changes[0].removed), ("a.txt", 2, 1));
+    assert!(changes[0].diff.starts_with("@@ -"), "{}", changes[0].diff);
     assert_eq!(folder.get("a.txt"), b"one\n2\n2.5\nthree\n");
 }
 

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use agent_core::AgentTool;
 use agent_tools::{
-    EditFileTool, ListFilesTool, ReadFileTool, SearchTool, WriteFileTool, edit_file, list_files, read_file,
-    search,
+    ApplyPatchTool, AskUserTool, EditFileTool, ListFilesTool, MemoryTool, PlanTool, ReadFileTool, SearchTool,
+    WriteFileTool, apply_patch, ask_user, edit_file, list_files, memory, plan, read_file, search,
 };
 use serde_json::{Value, json};
 use support::{Folder, call, folder};
@@ -33,6 +33,66 @@ fn root() -> PathBuf {
 }
 
 fn pages() -> Vec<Page> {
+    let mut pages = file_pages();
+    pages.extend(other_pages());
+    pages
+}
+
+fn other_pages() -> Vec<Page> {
+    vec![
+        Page {
+            tool: |folder| Box::new(ApplyPatchTool::new(folder.workspace.clone())),
+            constants: vec![
+                ("apply_patch::MAX_PATCH_BYTES", bytes(apply_patch::MAX_PATCH_BYTES as u64)),
+                ("apply_patch::MAX_FILES", apply_patch::MAX_FILES.to_string()),
+                ("apply_patch::MAX_FILE_BYTES", bytes(apply_patch::MAX_FILE_BYTES)),
+            ],
+        },
+        Page {
+            tool: |_| Box::new(PlanTool::new()),
+            constants: vec![
+                ("plan::MAX_STEPS", plan::MAX_STEPS.to_string()),
+                ("plan::MAX_STEP_BYTES", bytes(plan::MAX_STEP_BYTES as u64)),
+            ],
+        },
+        Page {
+            tool: |_| Box::new(AskUserTool::new()),
+            constants: vec![
+                ("ask_user::MAX_CHOICES", ask_user::MAX_CHOICES.to_string()),
+                ("ask_user::MAX_QUESTION_BYTES", bytes(ask_user::MAX_QUESTION_BYTES as u64)),
+                ("ask_user::MAX_ANSWER_BYTES", bytes(ask_user::MAX_ANSWER_BYTES as u64)),
+            ],
+        },
+        Page {
+            tool: |folder| Box::new(MemoryTool::new(folder.workspace.clone()).unwrap()),
+            constants: vec![
+                ("memory::MAX_FILE_BYTES", bytes(memory::MAX_FILE_BYTES)),
+                ("memory::MAX_FILES", memory::MAX_FILES.to_string()),
+                ("memory::MAX_LISTED", memory::MAX_LISTED.to_string()),
+            ],
+        },
+        #[cfg(feature = "web")]
+        web_page(),
+    ]
+}
+
+#[cfg(feature = "web")]
+fn web_page() -> Page {
+    use agent_tools::web_fetch::{self, WebFetchTool};
+    Page {
+        tool: |_| Box::new(WebFetchTool::new().unwrap()),
+        constants: vec![
+            ("web_fetch::MAX_URL_BYTES", bytes(web_fetch::MAX_URL_BYTES as u64)),
+            ("web_fetch::MAX_BYTES", bytes(web_fetch::MAX_BYTES as u64)),
+            ("web_fetch::MAX_TEXT_BYTES", bytes(web_fetch::MAX_TEXT_BYTES as u64)),
+            ("web_fetch::MAX_REDIRECTS", web_fetch::MAX_REDIRECTS.to_string()),
+            ("web_fetch::TIMEOUT", seconds(web_fetch::TIMEOUT)),
+            ("web_fetch::PORTS", web_fetch::PORTS.map(|port| port.to_string()).join(", ")),
+        ],
+    }
+}
+
+fn file_pages() -> Vec<Page> {
     vec![
         Page {
             tool: |folder| Box::new(ReadFileTool::new(folder.workspace.clone())),
@@ -258,7 +318,8 @@ fn a_page_names_the_effects_that_the_tool_declares() {
         let tool = (page.tool)(&folder);
         let text = text_of(tool.as_ref());
         let said = section(&text, "Effects").trim().split(':').next().unwrap();
-        let arguments = json!({"path": "notes.txt", "content": "x", "pattern": "x"});
+        let arguments = json!({"path": "notes.txt", "content": "x", "pattern": "x", "input": "x", "steps": [],
+            "question": "x", "url": "http://a.example", "command": "view"});
         assert_eq!(unquoted(said), format!("{:?}", tool.effects(&arguments)), "{}", tool.name());
     }
 }

@@ -45,7 +45,7 @@ async fn call_with(folder: &Folder, hooks: Hooks, tool: &str, arguments: Value) 
         .with_provider(provider)
         .with_retry_config(RetryConfig::none())
         .with_hooks(hooks)
-        .with_tools(folder.workspace.tools());
+        .with_tools(agent_tools::CodingTools::new(folder.workspace.clone()).with_apply_patch().tools());
     let events = agent.prompt("go").unwrap().collect().await;
     let outcome = events.iter().find_map(|event| match event {
         AgentEvent::QuestionAsked { .. } => Some(Outcome::Asked),
@@ -219,4 +219,47 @@ async fn an_approval_for_a_name_that_is_not_utf8_does_not_apply_to_another() {
     agent.answer(question.id, Answer::Allow).unwrap().collect().await;
     assert!(!agent.questions().is_empty(), "it asks again");
     assert!(!folder.path().join(name(0xff)).join("f").exists());
+}
+
+fn patch(body: &str) -> Value {
+    json!({"input": format!("*** Begin Patch\n{body}*** End Patch")})
+}
+
+/// A patch of several files is judged by each of them.
+#[tokio::test]
+async fn a_rule_about_a_path_is_compared_with_each_file_of_a_patch() {
+    let folder = folder();
+    folder.put("docs/a.md", "one\n");
+    folder.put("build.rs", "one\n");
+    folder.put("prod.env", "one\n");
+    let policy = || {
+        ToolPolicy::new(Decision::Ask)
+            .deny(ToolRule::any().argument("/path", "*.env"))
+            .allow(ToolRule::tool("apply_patch").argument("/path", "docs/*"))
+    };
+    let update = |path: &str| format!("*** Update File: {path}\n@@\n-one\n+evil\n");
+    let run =
+        async |policy: ToolPolicy, body: String| call(&folder, policy, "apply_patch", patch(&body)).await;
+    let both = |a: &str, b: &str| format!("{}{}", update(a), update(b));
+    assert_eq!(run(policy(), both("docs/a.md", "build.rs")).await, Outcome::Asked);
+    assert_eq!(run(policy(), both("docs/a.md", "docs/../build.rs")).await, Outcome::Asked);
+    assert_eq!(
+        run(policy(), format!("{}*** Add File: new.rs\n+x\n", update("docs/a.md"))).await,
+        Outcome::Asked
+    );
+    let moved = "*** Update File: docs/a.md\n*** Move to: build2.rs\n".to_owned();
+    assert_eq!(run(policy(), moved).await, Outcome::Asked);
+    for path in ["prod.env", "docs/../prod.env"] {
+        assert!(matches!(run(policy(), both("docs/a.md", path)).await, Outcome::Refused(_)), "{path}");
+    }
+    // A policy that allows the rest, and asks about or denies one file.
+    let asks = ToolPolicy::new(Decision::Allow).ask(ToolRule::any().argument("/path", "*.env"));
+    assert_eq!(run(asks, both("docs/a.md", "prod.env")).await, Outcome::Asked);
+    let reads = ToolPolicy::new(Decision::Allow).deny(ToolRule::tool("read_file").argument("/path", "*.env"));
+    assert!(matches!(run(reads, both("docs/a.md", "prod.env")).await, Outcome::Refused(_)));
+    for path in ["docs/a.md", "build.rs", "prod.env"] {
+        assert_eq!(folder.get(path), b"one\n", "{path}");
+    }
+    assert!(matches!(run(policy(), update("docs/a.md")).await, Outcome::Ran(_)));
+    assert_eq!(folder.get("docs/a.md"), b"evil\n");
 }

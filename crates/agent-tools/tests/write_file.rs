@@ -4,6 +4,7 @@ mod support;
 
 use agent_core::{AgentTool as _, Effects, ToolError};
 use agent_tools::WriteFileTool;
+use agent_tools::file_change::ChangeOf;
 use serde_json::json;
 use support::{Folder, call, call_cancelled, failure, folder, text};
 
@@ -17,7 +18,13 @@ async fn a_file_is_written_with_its_missing_folders() {
     let folder = folder();
     let result = write(&folder, "a/b/c.txt", "héllo\r\n").await.unwrap();
     assert_eq!(result.to_text(), "Wrote 8 bytes to a/b/c.txt");
-    assert_eq!(result.details, json!({"path": "a/b/c.txt", "bytes": 8}));
+    assert_eq!((&result.details["path"], &result.details["bytes"]), (&json!("a/b/c.txt"), &json!(8)));
+    let changes = agent_tools::file_change::changes_of(&result.details);
+    assert_eq!((changes[0].kind, changes[0].added), (ChangeOf::Added, 1));
+    let result = write(&folder, "a/b/c.txt", "h\n").await.unwrap();
+    let changes = agent_tools::file_change::changes_of(&result.details);
+    assert_eq!(changes[0].diff, "@@ -1 +1 @@\n-héllo\r\n+h\n");
+    write(&folder, "a/b/c.txt", "héllo\r\n").await.unwrap();
     assert_eq!(folder.get("a/b/c.txt"), "héllo\r\n".as_bytes());
 }
 

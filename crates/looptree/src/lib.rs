@@ -45,6 +45,7 @@
 //! | `mcp-oauth` | OAuth login for MCP servers | no |
 //! | `mcp-oauth-jwt` | OAuth login for MCP servers with a signed JWT | no |
 //! | `openapi` | tools from OpenAPI descriptions of HTTP APIs | no |
+//! | `web` | the tool `web_fetch`, which reads pages of the web | no |
 //! | `session` | sessions in files, and cassettes | yes |
 //! | `pi` | import and export of sessions in the format of pi | no |
 //! | `sqlite` | sessions in one SQLite database with full-text search | no |
@@ -166,6 +167,12 @@ struct LoopPage;
 struct AnswerAndWirePages;
 
 /// Compiles the programs of the pages about tools.
+#[cfg(all(doctest, feature = "tools", feature = "web"))]
+#[doc = include_str!("../../../docs/tools/web-fetch.md")]
+#[doc = include_str!("../../../docs/tools/ask-user.md")]
+#[doc = include_str!("../../../docs/tools/plan.md")]
+mod added_tool_pages {}
+
 #[cfg(all(doctest, feature = "testing", feature = "openapi"))]
 #[doc = include_str!("../../../docs/tools/openapi.md")]
 #[doc = include_str!("../../../docs/tools/bash.md")]

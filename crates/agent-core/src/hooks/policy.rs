@@ -134,14 +134,14 @@ impl ToolRule {
         self
     }
 
-    /// Returns whether the rule matches a call. An allowing rule must match the resolved arguments. Any other rule matches
-    /// if it matches the arguments in either form.
+    /// Returns whether the rule matches a call. An allowing rule must match the resolved arguments, for each of its files.
+    /// Any other rule matches if it matches the arguments in either form, for one of its files.
     fn fits(&self, decision: Decision, call: &ToolCallInfo) -> bool {
         let matches = |arguments: &Value| self.matches(call.call.name.as_str(), call.effects, arguments);
         match (&call.resolved_arguments, decision) {
             (None, _) => matches(&call.arguments),
-            (Some(resolved), Decision::Allow) => matches(resolved),
-            (Some(resolved), _) => matches(resolved) || matches(&call.arguments),
+            (Some(resolved), Decision::Allow) => for_each_path(resolved).iter().all(matches),
+            (Some(resolved), _) => for_each_path(resolved).iter().any(matches) || matches(&call.arguments),
         }
     }
 
@@ -279,6 +279,21 @@ impl Hooks {
             async move { policy.decide(&call) }
         })
     }
+}
+
+/// Returns the resolved arguments once for each path of a call that accesses several files (`/paths`), with this path as
+/// `/path`. Other arguments are returned as they are.
+fn for_each_path(resolved: &Value) -> Vec<Value> {
+    let paths = resolved.get("paths").and_then(Value::as_array).filter(|paths| !paths.is_empty());
+    let (Some(paths), None) = (paths, resolved.get("path")) else { return vec![resolved.clone()] };
+    let with_path = |path: &Value| {
+        let mut arguments = resolved.clone();
+        if let Some(fields) = arguments.as_object_mut() {
+            fields.insert("path".to_owned(), path.clone());
+        }
+        arguments
+    };
+    paths.iter().map(with_path).collect()
 }
 
 /// Returns whether `text` matches a pattern with `*` (any number of characters) and `?` (one character).

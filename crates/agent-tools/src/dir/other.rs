@@ -134,34 +134,72 @@ impl Dir {
         fs::remove_dir(self.checked(below)?)
     }
 
-    /// Writes `content` to `below` and creates missing folders. The content is written to a new file in the same folder and
-    /// flushed to the disk, and the new file is then renamed. It gets the permissions of the old file.
+    /// Writes `content` beside `below` and creates missing folders. [`Staged::commit`] puts it in place of the file. It gets the
+    /// permissions of the file at `like`, which is `below` by default.
     ///
     /// # Errors
-    /// Returns the error of the operating system. The old file is then unchanged.
-    pub(crate) fn replace(&self, below: &Path, content: &[u8]) -> io::Result<()> {
+    /// Returns the error of the operating system. The old file is unchanged.
+    pub(crate) fn stage(&self, below: &Path, content: &[u8], like: Option<&Path>) -> io::Result<Staged> {
         let (folder, name) = parts(below)?;
         let folder = self.create_dirs(folder)?;
         let name = Path::new(name);
-        let old = match folder.open_file(name) {
-            Ok((file, _)) => Some(file.metadata()?),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(error),
+        let old = match like {
+            Some(like) => self.writable(like)?,
+            None => folder.writable(name)?,
         };
-        if old.is_some() {
-            OpenOptions::new().write(true).open(folder.path.join(name))?;
-        }
         let make = |folder: &Self, path: &Path| folder.create_file(path, NewFile::Usual);
         let (mut file, new) = folder.with_new_name(Path::new(""), ".looptree-", make)?;
-        let done = file
-            .write_all(content)
+        let staged = Staged { folder, new: Some(new), name: name.to_path_buf() };
+        file.write_all(content)
             .and_then(|()| old.map_or(Ok(()), |old| file.set_permissions(old.permissions())))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| folder.rename(&new, name));
-        if done.is_err() {
-            drop(folder.remove_file(&new));
+            .and_then(|()| file.sync_all())?;
+        Ok(staged)
+    }
+
+    /// Checks that the file at `below` is not read-only.
+    pub(crate) fn check_writable(&self, below: &Path) -> io::Result<()> {
+        self.writable(below).map(|_| ())
+    }
+
+    /// Returns the properties of the file at `below`, if there is one, and checks that it is not read-only.
+    fn writable(&self, below: &Path) -> io::Result<Option<Metadata>> {
+        let old = match self.open_file(below) {
+            Ok((file, _)) => file.metadata()?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        OpenOptions::new().write(true).open(self.checked(below)?)?;
+        Ok(Some(old))
+    }
+}
+
+/// A content that was written beside its file. It is removed when it is dropped before it has taken the place of the file.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    folder: Dir,
+    new: Option<PathBuf>,
+    name: PathBuf,
+}
+
+impl Staged {
+    /// Replaces the file in one step.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system. The old file is then unchanged.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        if let Some(new) = &self.new {
+            self.folder.rename(new, &self.name)?;
+            self.new = None;
         }
-        done
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(new) = &self.new {
+            drop(self.folder.remove_file(new));
+        }
     }
 }
 

@@ -222,26 +222,33 @@ impl Dir {
         Ok(fs::unlinkat(&folder.fd, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Writes `content` to `below` and creates missing folders. The content is written to a new file in the same folder and
-    /// flushed to the disk, and the new file is then renamed. It gets the permissions, the owner and the extended attributes
-    /// of the old file.
+    /// Writes `content` beside `below` and creates missing folders. [`Staged::commit`] puts it in place of the file. It gets the
+    /// permissions, the owner and the extended attributes of the file at `like`, which is `below` by default.
     ///
     /// # Errors
-    /// Returns the error of the operating system. The old file is then unchanged.
-    pub(crate) fn replace(&self, below: &Path, content: &[u8]) -> io::Result<()> {
+    /// Returns the error of the operating system. The old file is unchanged.
+    pub(crate) fn stage(&self, below: &Path, content: &[u8], like: Option<&Path>) -> io::Result<Staged> {
         let (folder, name) = parts(below)?;
         let folder = self.create_dirs(folder)?;
-        let old = folder.writable(name)?;
+        let old = match like {
+            Some(like) => {
+                let (folder, name) = self.at(like)?;
+                folder.writable(name)?
+            }
+            None => folder.writable(name)?,
+        };
         let (mut file, new) = folder.with_new_name(Path::new(""), ".looptree-", |folder, path| {
             folder.create(path.as_os_str(), NewFile::Usual)
         })?;
-        let done = write(&mut file, content, old.as_ref())
-            .and_then(|()| Ok(fs::renameat(&folder.fd, &new, &folder.fd, name)?));
-        if done.is_err() {
-            let _ = fs::unlinkat(&folder.fd, &new, AtFlags::empty());
-            return done;
-        }
-        folder.sync();
+        let staged = Staged { folder, new: Some(new), name: name.to_owned() };
+        write(&mut file, content, old.as_ref())?;
+        Ok(staged)
+    }
+
+    /// Checks that the file at `below` is not read-only.
+    pub(crate) fn check_writable(&self, below: &Path) -> io::Result<()> {
+        let (folder, name) = self.at(below)?;
+        folder.writable(name)?;
         Ok(())
     }
 
@@ -265,6 +272,38 @@ impl Dir {
     fn readable(&self) -> io::Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         Ok(fs::openat(&self.fd, ".", flags, Mode::empty())?)
+    }
+}
+
+/// A content that was written beside its file and flushed to the disk. It is removed when it is dropped before it has taken the
+/// place of the file.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    folder: Dir,
+    new: Option<PathBuf>,
+    name: OsString,
+}
+
+impl Staged {
+    /// Replaces the file in one step.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system. The old file is then unchanged.
+    pub(crate) fn commit(mut self) -> io::Result<()> {
+        if let Some(new) = &self.new {
+            fs::renameat(&self.folder.fd, new, &self.folder.fd, &self.name)?;
+            self.new = None;
+            self.folder.sync();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(new) = &self.new {
+            let _ = fs::unlinkat(&self.folder.fd, new, AtFlags::empty());
+        }
     }
 }
 

@@ -167,7 +167,7 @@ impl Normal {
             Likeness::LineEnds => put(c),
             Likeness::Style => match expanded(c) {
                 Some(text) => text.chars().for_each(put),
-                None => put(plain(c)),
+                None => put(text::plain(c)),
             },
         }
     }
@@ -187,19 +187,6 @@ impl Normal {
 /// offsets of texts from the model are not used.
 fn offset(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
-}
-
-/// Returns the ASCII character for a typographic variant of it.
-fn plain(c: char) -> char {
-    match c {
-        '\u{2018}'..='\u{201B}' | '\u{2032}' | '\u{02BC}' | '\u{00B4}' | '\u{FF07}' => '\'',
-        '\u{201C}'..='\u{201F}' | '\u{2033}' | '\u{00AB}' | '\u{00BB}' | '\u{FF02}' => '"',
-        '\u{2010}'..='\u{2015}' | '\u{2212}' | '\u{FE58}' | '\u{FE63}' | '\u{FF0D}' => '-',
-        '\u{00A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => ' ',
-        // The full-width forms are in the order of ASCII.
-        '\u{FF01}'..='\u{FF5E}' => char::from_u32(c as u32 - 0xFEE0).unwrap_or(c),
-        c => c,
-    }
 }
 
 /// Returns the expansion of a compatibility character: the part of NFKC that editors and models produce in practice.

@@ -162,7 +162,7 @@ pub use tool::validate::{
 #[doc(inline)]
 pub use tool::{
     AgentTool, DeferTools, Effects, TOOL_SEARCH, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition,
-    ToolDefinitions, ToolError, ToolExecutionStrategy, ToolLoading, ToolResult, ToolSearch, ToolSignal,
+    ToolDefinitions, ToolError, ToolExecutionStrategy, ToolLoading, ToolResult, ToolSearchForm, ToolSignal,
     ToolUpdates, Tools, found_tools,
 };
 #[doc(inline)]

@@ -46,7 +46,7 @@ pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, Sent
 
 pub use crate::message::overflow;
 use crate::model::ModelConfig;
-use crate::tool::ToolSearch;
+use crate::tool::ToolSearchForm;
 
 /// Calls a model and streams its reply. Implement it to add a provider.
 #[async_trait]
@@ -85,9 +85,9 @@ pub trait StreamProvider: Send + Sync {
     /// Returns how this model finds the tools that are [deferred](crate::Tools::deferred). The default works with every
     /// model: the agent searches, and requests list the found tools. A provider that returns another way expresses it in
     /// its requests. A provider that wraps another one must forward this method.
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         let _ = model;
-        ToolSearch::Listed
+        ToolSearchForm::Listed
     }
 
     /// Checks whether this model could be called: the protocol is known, a key is present, and the address is valid.
@@ -139,7 +139,7 @@ impl<P: StreamProvider + ?Sized> StreamProvider for Arc<P> {
         (**self).complete_model(model)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         (**self).tool_search(model)
     }
 

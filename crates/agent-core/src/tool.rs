@@ -40,7 +40,7 @@ pub use child::ChildRun;
 pub use context::{ToolContext, ToolServices, ToolSignal, ToolUpdates};
 pub use definition::{ToolCallers, ToolDefinition, ToolDefinitions};
 pub(crate) use listing::{FoundBy, FoundTool};
-pub use loading::{DeferTools, ToolLoading, ToolSearch};
+pub use loading::{DeferTools, ToolLoading, ToolSearchForm};
 pub use result::{ToolError, ToolResult};
 pub(crate) use search::found_names;
 pub use search::{TOOL_SEARCH, found_tools};

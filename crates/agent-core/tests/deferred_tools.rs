@@ -15,7 +15,8 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentError, AgentEvent, AgentTool, Answer, BasicAgent, CacheBreakCause, DeferTools, ModelConfig,
-    ModelRequest, OwnedStreamEvent, Splice, StopReason, TOOL_SEARCH, ToolLoading, ToolSearch, Tools, Usage,
+    ModelRequest, OwnedStreamEvent, Splice, StopReason, TOOL_SEARCH, ToolLoading, ToolSearchForm, Tools,
+    Usage,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -149,7 +150,7 @@ fn found_by_vendor(name: &str) -> ScriptedReply {
 #[tokio::test]
 async fn a_vendor_that_searches_receives_all_definitions_and_an_unchanged_list() {
     let model = ScriptedProvider::new([found_by_vendor("open_ticket"), "Open.".into()]).exhaustive();
-    let model = model.with_tool_search(ToolSearch::Vendor);
+    let model = model.with_tool_search(ToolSearchForm::Vendor);
     let agent = with(&model, tools());
     run(&agent, "Open one").await;
     let requests = model.requests();
@@ -164,10 +165,13 @@ async fn a_vendor_that_searches_receives_all_definitions_and_an_unchanged_list()
 /// In both directions: a model finds what another model has found, by whatever way.
 #[tokio::test]
 async fn found_tools_remain_loaded_when_another_model_continues() {
-    let ways = [ToolSearch::Listed, ToolSearch::FromResults, ToolSearch::Vendor];
+    let ways = [ToolSearchForm::Listed, ToolSearchForm::FromResults, ToolSearchForm::Vendor];
     for (first, second) in ways.iter().flat_map(|a| ways.map(|b| (*a, b))) {
-        let found =
-            if first == ToolSearch::Vendor { found_by_vendor("open_ticket") } else { search("a", "tickets") };
+        let found = if first == ToolSearchForm::Vendor {
+            found_by_vendor("open_ticket")
+        } else {
+            search("a", "tickets")
+        };
         let model = ScriptedProvider::new([found, "Yes.".into(), "Yes.".into()]).exhaustive();
         let agent = with(&model.clone().with_tool_search(first), tools());
         run(&agent, "Open one").await;
@@ -177,9 +181,9 @@ async fn found_tools_remain_loaded_when_another_model_continues() {
         assert_eq!(last.tools.search(), second);
         // A vendor that loads tools from the conversation sees the same search there as before.
         let is_listed = match second {
-            ToolSearch::Listed => true,
-            ToolSearch::FromResults => first == ToolSearch::Vendor,
-            _ => first != ToolSearch::Vendor,
+            ToolSearchForm::Listed => true,
+            ToolSearchForm::FromResults => first == ToolSearchForm::Vendor,
+            _ => first != ToolSearchForm::Vendor,
         };
         assert_eq!(names(&last).contains(&"open_ticket".to_owned()), is_listed, "{first:?} then {second:?}");
     }
@@ -240,9 +244,9 @@ async fn a_longer_list_is_an_intended_break_and_a_vendors_search_breaks_nothing(
     let script = |first: ScriptedReply| vec![first.using(used()), ScriptedReply::text("Yes.").using(used())];
     let long = "a long question that was sent before and that nobody likes to pay for again and again";
     for (way, first, is_broken) in [
-        (ToolSearch::Listed, search("a", "tickets"), true),
-        (ToolSearch::FromResults, search("a", "tickets"), false),
-        (ToolSearch::Vendor, found_by_vendor("open_ticket"), false),
+        (ToolSearchForm::Listed, search("a", "tickets"), true),
+        (ToolSearchForm::FromResults, search("a", "tickets"), false),
+        (ToolSearchForm::Vendor, found_by_vendor("open_ticket"), false),
     ] {
         let model = ScriptedProvider::new(script(first)).exhaustive().with_tool_search(way);
         let events = run(&with(&model, tools()), long).await;
@@ -265,7 +269,7 @@ async fn new_deferred_tools_break_no_prefix_of_a_vendor_that_searches() {
     let long = "a long question that was sent before and that nobody likes to pay for again and again";
     for (is_deferred, breaks) in [(true, 0), (false, 1)] {
         let reply = || ScriptedReply::text("Yes.").using(Usage::new(100, 20, 0, 0));
-        let model = ScriptedProvider::new([reply(), reply()]).with_tool_search(ToolSearch::Vendor);
+        let model = ScriptedProvider::new([reply(), reply()]).with_tool_search(ToolSearchForm::Vendor);
         let mut agent = with(&model, tools());
         run(&agent, long).await;
         let new = Tools::default().with(ScriptedTool::saying("new_tool", "x"));
@@ -307,7 +311,7 @@ proptest! {
     /// list. Lists only grow at their end and have no name twice.
     #[test]
     fn lists_depend_on_the_conversation_and_only_grow(acts in acts(), way in 0..3usize) {
-        let way = [ToolSearch::Listed, ToolSearch::FromResults, ToolSearch::Vendor][way];
+        let way = [ToolSearchForm::Listed, ToolSearchForm::FromResults, ToolSearchForm::Vendor][way];
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let replies = acts.iter().enumerate().map(|(at, act)| match act {

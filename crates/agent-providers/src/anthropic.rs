@@ -26,7 +26,7 @@ mod wire;
 
 use std::time::Duration;
 
-use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearchForm};
 
 use crate::http_provider::http_provider;
 use crate::protocol::{Decode, Framing, HttpRequest, Protocol, Rejection};
@@ -65,7 +65,7 @@ impl Protocol for Anthropic {
         cache_lifetime(request)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         tool_search(model)
     }
 

@@ -18,7 +18,7 @@ mod error;
 
 use std::time::Duration;
 
-use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearchForm};
 
 use crate::http_provider::http_provider;
 use crate::openai_responses::{OpenAiResponses, body};
@@ -48,7 +48,7 @@ impl Protocol for Azure {
         OpenAiResponses.cache_lifetime(request)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         OpenAiResponses.tool_search(model)
     }
 

@@ -43,7 +43,7 @@ macro_rules! http_provider {
                 $crate::catalogue::complete(model)
             }
 
-            fn tool_search(&self, model: &agent_core::ModelConfig) -> agent_core::ToolSearch {
+            fn tool_search(&self, model: &agent_core::ModelConfig) -> agent_core::ToolSearchForm {
                 $crate::protocol::Protocol::tool_search(&self.protocol, model)
             }
 

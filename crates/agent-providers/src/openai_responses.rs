@@ -29,7 +29,7 @@ mod wire;
 
 use std::time::Duration;
 
-use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearch};
+use agent_core::{ModelConfig, ModelRequest, ProviderError, ToolSearchForm};
 
 use crate::cache::OpenAiCache;
 use crate::http_provider::http_provider;
@@ -64,7 +64,7 @@ impl Protocol for OpenAiResponses {
         encode::cache(request).map(OpenAiCache::lifetime)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         search::tool_search(model)
     }
 

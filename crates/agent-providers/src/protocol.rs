@@ -11,7 +11,7 @@ use crate::body_buffer;
 use crate::tap::Tap;
 use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, History, Message, ModelConfig, ModelRequest,
-    ProviderError, ToolSearch,
+    ProviderError, ToolSearchForm,
 };
 use futures_util::TryFutureExt as _;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -185,8 +185,8 @@ pub(crate) trait Protocol: Send + Sync {
     }
 
     /// Returns how this model finds deferred tools.
-    fn tool_search(&self, _model: &ModelConfig) -> ToolSearch {
-        ToolSearch::Listed
+    fn tool_search(&self, _model: &ModelConfig) -> ToolSearchForm {
+        ToolSearchForm::Listed
     }
 
     /// Parses an error response.

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 use agent_core::{
     CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret, StreamEvent,
-    StreamProvider, ToolLoading, ToolSearch, Usage,
+    StreamProvider, ToolLoading, ToolSearchForm, Usage,
 };
 use async_trait::async_trait;
 use tokio::time::Instant;
@@ -205,7 +205,7 @@ impl StreamProvider for RateLimited {
         self.provider.complete_model(model)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         self.provider.tool_search(model)
     }
 

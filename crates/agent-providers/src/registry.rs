@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use agent_core::{
     ApiProtocol, CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelConfig,
-    ModelRequest, ProviderError, StreamProvider, ToolSearch,
+    ModelRequest, ProviderError, StreamProvider, ToolSearchForm,
 };
 
 /// A set of providers, one per protocol, which is itself a provider. Clones share the providers.
@@ -184,8 +184,8 @@ impl StreamProvider for ProviderRegistry {
         self.providers.get(&model.api)?.complete_model(model)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
-        self.provider(model).map_or(ToolSearch::Listed, |provider| provider.tool_search(model))
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
+        self.provider(model).map_or(ToolSearchForm::Listed, |provider| provider.tool_search(model))
     }
 
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agent_core::{
     AgentTool, Content, TOOL_SEARCH, Tool, ToolContext, ToolDefinition, ToolDefinitions, ToolError,
-    ToolLoading, ToolResult, ToolSearch, tool_fn,
+    ToolLoading, ToolResult, ToolSearchForm, tool_fn,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -149,7 +149,7 @@ pub(super) fn tools() -> Vec<Arc<dyn AgentTool>> {
 }
 
 /// All of them with a tool that the model must search for, as a request to a provider that searches this way names them.
-pub(super) fn with_deferred(search: ToolSearch) -> ToolDefinitions {
+pub(super) fn with_deferred(search: ToolSearchForm) -> ToolDefinitions {
     let schema = json!({"type": "object", "properties": {
         "query": {"type": "string", "description": "What the tool should do."},
         "limit": {"type": "integer", "minimum": 1, "maximum": 20},
@@ -157,8 +157,8 @@ pub(super) fn with_deferred(search: ToolSearch) -> ToolDefinitions {
     let mut all = definitions().definitions().to_vec();
     all.push(ToolDefinition::new(TOOL_SEARCH, "Searches for tools.", schema));
     match search {
-        ToolSearch::Listed => all.push(found()),
-        ToolSearch::Vendor => all.push(ToolDefinition { loading: ToolLoading::Deferred, ..found() }),
+        ToolSearchForm::Listed => all.push(found()),
+        ToolSearchForm::Vendor => all.push(ToolDefinition { loading: ToolLoading::Deferred, ..found() }),
         _ => {}
     }
     ToolDefinitions::from(all).with_search(search)

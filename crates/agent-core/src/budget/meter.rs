@@ -13,7 +13,7 @@ use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, StreamProvider,
 };
-use crate::tool::ToolSearch;
+use crate::tool::ToolSearchForm;
 
 /// A provider whose calls are reserved and charged in a budget, for code that calls a model outside of a run: a
 /// judge, a compaction, or a tool. A call that the budget denies fails with [`ErrorKind::Quota`], and nothing is
@@ -111,7 +111,7 @@ impl StreamProvider for MeteredProvider {
         self.inner.provider_id_for(model)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         self.inner.tool_search(model)
     }
 

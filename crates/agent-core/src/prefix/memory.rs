@@ -12,7 +12,7 @@ use crate::identity::Timestamp;
 use crate::message::Usage;
 use crate::model::{CacheConfig, CacheStrategy, ModelConfig};
 use crate::provider::{CacheMiss, ModelRequest, StreamProvider, WireHooks};
-use crate::tool::{TOOL_SEARCH, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearch};
+use crate::tool::{TOOL_SEARCH, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearchForm};
 
 /// The number of models whose last request is stored. A conversation that alternates between more has lost its caches
 /// anyway.
@@ -86,7 +86,7 @@ impl Prefixes {
         };
         let Some(last) = last else { return switched(&newest, request, call) };
         if cause::extends(&last.request, request)
-            || (request.tools.search() == ToolSearch::Vendor
+            || (request.tools.search() == ToolSearchForm::Vendor
                 && cause::extends(&shown(&last.request, &last.request), &shown(request, &last.request)))
         {
             return expired(&last, call);
@@ -197,14 +197,14 @@ fn explain(
 /// Returns a request without the definitions that its vendor does not show to the model: a cached prefix does not contain
 /// them. `last` is the request whose prefix is compared.
 fn shown<'r>(request: &'r ModelRequest, last: &ModelRequest) -> Cow<'r, ModelRequest> {
-    if request.tools.search() != ToolSearch::Vendor {
+    if request.tools.search() != ToolSearchForm::Vendor {
         return Cow::Borrowed(request);
     }
     let loaded = loaded_by_vendor(&last.history);
     let is_shown =
         |tool: &&ToolDefinition| tool.loading == ToolLoading::Always || loaded.contains(tool.name.as_str());
     let tools: ToolDefinitions = request.tools.definitions().iter().filter(is_shown).cloned().collect();
-    Cow::Owned(ModelRequest { tools: tools.with_search(ToolSearch::Vendor), ..request.clone() })
+    Cow::Owned(ModelRequest { tools: tools.with_search(ToolSearchForm::Vendor), ..request.clone() })
 }
 
 /// Returns whether the only change is that tools were listed which the model has found or called.

@@ -12,7 +12,7 @@ use crate::model::ModelConfig;
 use crate::provider::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamProvider,
 };
-use crate::tool::ToolSearch;
+use crate::tool::ToolSearchForm;
 
 type Responder = dyn Fn(&ModelRequest) -> ScriptedReply + Send + Sync;
 
@@ -29,7 +29,7 @@ struct Inner {
     requests: Vec<ModelRequest>,
     exhaustive: bool,
     allow_empty: bool,
-    tool_search: ToolSearch,
+    tool_search: ToolSearchForm,
 }
 
 impl ScriptedProvider {
@@ -43,14 +43,14 @@ impl ScriptedProvider {
                 requests: Vec::new(),
                 exhaustive: false,
                 allow_empty: false,
-                tool_search: ToolSearch::Listed,
+                tool_search: ToolSearchForm::Listed,
             })),
         }
     }
 
-    /// Sets how the models of this provider find deferred tools. Default: [`ToolSearch::Listed`].
+    /// Sets how the models of this provider find deferred tools. Default: [`ToolSearchForm::Listed`].
     #[must_use]
-    pub fn with_tool_search(self, search: ToolSearch) -> Self {
+    pub fn with_tool_search(self, search: ToolSearchForm) -> Self {
         self.lock().tool_search = search;
         self
     }
@@ -140,7 +140,7 @@ impl StreamProvider for ScriptedProvider {
         "mock"
     }
 
-    fn tool_search(&self, _: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, _: &ModelConfig) -> ToolSearchForm {
         self.lock().tool_search
     }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::loading::{ToolLoading, ToolSearch};
+use super::loading::{ToolLoading, ToolSearchForm};
 use crate::wire::WireCache;
 
 /// The definition of a tool that the model receives: name, description and argument schema.
@@ -89,7 +89,7 @@ pub struct ToolDefinitions {
 #[derive(Debug, Default)]
 struct Inner {
     definitions: Vec<ToolDefinition>,
-    search: ToolSearch,
+    search: ToolSearchForm,
     wire: WireCache,
     tokens: OnceLock<u64>,
     by_code: bool,
@@ -128,19 +128,19 @@ impl ToolDefinitions {
         *self.inner.tokens.get_or_init(|| shown().map(ToolDefinition::tokens).sum())
     }
 
-    /// Returns how the model finds tools that are not listed. Without deferred tools it is [`ToolSearch::Listed`].
+    /// Returns how the model finds tools that are not listed. Without deferred tools it is [`ToolSearchForm::Listed`].
     #[must_use]
-    pub fn search(&self) -> ToolSearch {
+    pub fn search(&self) -> ToolSearchForm {
         self.inner.search
     }
 
     /// Returns these definitions with another way to find tools that are not listed.
     #[must_use]
-    pub fn with_search(self, search: ToolSearch) -> Self {
+    pub fn with_search(self, search: ToolSearchForm) -> Self {
         Self::create(self.inner.definitions.clone(), search)
     }
 
-    fn create(definitions: Vec<ToolDefinition>, search: ToolSearch) -> Self {
+    fn create(definitions: Vec<ToolDefinition>, search: ToolSearchForm) -> Self {
         let (wire, tokens) = (WireCache::default(), OnceLock::new());
         let by_code = definitions.iter().any(|definition| definition.callers.includes_code());
         Self { inner: Arc::new(Inner { definitions, search, wire, tokens, by_code }) }
@@ -155,7 +155,7 @@ impl ToolDefinitions {
 
 impl FromIterator<ToolDefinition> for ToolDefinitions {
     fn from_iter<I: IntoIterator<Item = ToolDefinition>>(iter: I) -> Self {
-        Self::create(iter.into_iter().collect(), ToolSearch::Listed)
+        Self::create(iter.into_iter().collect(), ToolSearchForm::Listed)
     }
 }
 

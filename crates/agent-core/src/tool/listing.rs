@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::search::SearchTool;
-use super::{DeferTools, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearch};
+use super::{DeferTools, ToolDefinition, ToolDefinitions, ToolLoading, ToolSearchForm};
 
 /// The number of lists that are cached. Loops that share tools and have found different ones encode theirs again.
 const MAX_CACHED: usize = 8;
@@ -38,7 +38,7 @@ pub(super) struct Listing {
 /// A list that was made before, so that its encoded form is used again.
 #[derive(Debug)]
 struct Cached {
-    search: ToolSearch,
+    search: ToolSearchForm,
     loaded: Vec<usize>,
     definitions: ToolDefinitions,
 }
@@ -63,15 +63,15 @@ impl Listing {
     /// which they were found, and for a vendor that searches all others. A longer conversation only appends.
     pub(super) fn definitions(
         &self,
-        search: ToolSearch,
+        search: ToolSearchForm,
         found: &[FoundTool],
         forced: Option<&str>,
     ) -> ToolDefinitions {
         let is_listed = |by: FoundBy| match search {
-            ToolSearch::Listed => true,
+            ToolSearchForm::Listed => true,
             // The conversation contains the definition.
-            ToolSearch::FromResults => by != FoundBy::Agent,
-            ToolSearch::Vendor => by != FoundBy::Vendor,
+            ToolSearchForm::FromResults => by != FoundBy::Agent,
+            ToolSearchForm::Vendor => by != FoundBy::Vendor,
         };
         let names = found.iter().filter(|(_, by)| is_listed(*by)).map(|(name, _)| name.as_str());
         let mut loaded: Vec<usize> = Vec::new();
@@ -92,12 +92,12 @@ impl Listing {
         definitions
     }
 
-    fn list(&self, search: ToolSearch, loaded: &[usize]) -> ToolDefinitions {
+    fn list(&self, search: ToolSearchForm, loaded: &[usize]) -> ToolDefinitions {
         let listed = loaded.iter().filter_map(|at| self.deferred.get(*at)).cloned();
         let mut all: Vec<ToolDefinition> = self.always.clone();
         all.push(SearchTool::definition());
         all.extend(listed);
-        if search == ToolSearch::Vendor {
+        if search == ToolSearchForm::Vendor {
             let rest = self.deferred.iter().enumerate().filter(|(at, _)| !loaded.contains(at));
             all.extend(
                 rest.map(|(_, tool)| ToolDefinition { loading: ToolLoading::Deferred, ..tool.clone() }),

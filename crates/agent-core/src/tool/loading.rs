@@ -36,7 +36,7 @@ impl ToolLoading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum ToolSearch {
+pub enum ToolSearchForm {
     /// The model calls the agent's tool `tool_search`, and later requests list the found tools at the end. This is the
     /// default and needs nothing from the vendor.
     #[default]

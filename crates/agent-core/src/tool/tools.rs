@@ -13,7 +13,7 @@ use super::listing::{FoundTool, Listing};
 use super::search::SearchTool;
 use super::{
     AgentTool, DeferTools, TOOL_SEARCH, ToolConcurrency, ToolDefinition, ToolDefinitions, ToolLoading,
-    ToolSearch,
+    ToolSearchForm,
 };
 use crate::identity::ToolName;
 
@@ -118,7 +118,7 @@ impl Tools {
     pub(crate) fn listed(
         &self,
         policy: DeferTools,
-        request: impl FnOnce() -> (ToolSearch, Arc<Vec<FoundTool>>),
+        request: impl FnOnce() -> (ToolSearchForm, Arc<Vec<FoundTool>>),
         forced: Option<&str>,
     ) -> Option<ToolDefinitions> {
         let listing = &self.ready().deferred.as_ref()?.listing;

@@ -11,7 +11,7 @@ mod tests;
 
 use agent_core::{
     CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolLoading,
-    ToolSearch, WireKey,
+    ToolSearchForm, WireKey,
 };
 
 use super::config::{controls_binding, is_first_party, is_vendor};
@@ -209,7 +209,7 @@ fn encode_tools(tools: &ToolDefinitions, plan: &Plan<'_>) -> Encoded {
     // A cached prefix ends with the last tool that the model sees; a deferred one cannot have a marker.
     let mut shown = 0;
     for definition in tools.definitions().iter().filter(|definition| !plan.replaces(&definition.name)) {
-        let searches = tools.search() == ToolSearch::Vendor && definition.name == TOOL_SEARCH;
+        let searches = tools.search() == ToolSearchForm::Vendor && definition.name == TOOL_SEARCH;
         if searches && plan.searches() {
             continue;
         }

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use agent_core::{Content, History, ModelConfig, ModelRequest, ToolSearch};
+use agent_core::{Content, History, ModelConfig, ModelRequest, ToolSearchForm};
 use serde_json::Value;
 
 use super::config::is_vendor;
@@ -30,12 +30,12 @@ const WITHOUT: &[&str] = &[
 ];
 
 /// Returns how this model finds deferred tools.
-pub(crate) fn tool_search(model: &ModelConfig) -> ToolSearch {
+pub(crate) fn tool_search(model: &ModelConfig) -> ToolSearchForm {
     let id = &*model.id;
     let searches = id.starts_with("claude-")
         && !matches!(id, "claude-opus-4" | "claude-sonnet-4")
         && !WITHOUT.iter().any(|older| id.starts_with(older));
-    if searches && is_vendor(model) { ToolSearch::Vendor } else { ToolSearch::Listed }
+    if searches && is_vendor(model) { ToolSearchForm::Vendor } else { ToolSearchForm::Listed }
 }
 
 /// Writes the vendor's search as a tool of the list. Version BM25 takes words, as the agent's own search does.
@@ -48,7 +48,7 @@ pub(super) fn write_tool(out: &mut Vec<u8>) {
 /// Returns the names of the tools of a request if the conversation refers to one that the request does not have. The API
 /// rejects such a reference.
 pub(super) fn known_tools(request: &ModelRequest) -> Option<BTreeSet<&str>> {
-    if request.tools.search() != ToolSearch::Vendor {
+    if request.tools.search() != ToolSearchForm::Vendor {
         return None;
     }
     let known: BTreeSet<&str> = request.tools.definitions().iter().map(|tool| &*tool.name).collect();

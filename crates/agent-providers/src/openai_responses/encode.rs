@@ -11,7 +11,7 @@ mod server_tools;
 #[cfg(test)]
 mod tests;
 
-use agent_core::{Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolSearch, Unit};
+use agent_core::{Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolSearchForm, Unit};
 
 pub(super) use options::cache;
 
@@ -110,7 +110,7 @@ fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str], by_code: b
         if !out.is_empty() {
             out.push(b',');
         }
-        if tools.search() == ToolSearch::FromResults && definition.name == TOOL_SEARCH {
+        if tools.search() == ToolSearchForm::FromResults && definition.name == TOOL_SEARCH {
             search::write_tool(&mut out, definition);
             continue;
         }

@@ -6,7 +6,7 @@
 #[cfg(test)]
 mod tests;
 
-use agent_core::{ModelConfig, ToolDefinition, ToolResultMessage, ToolSearch, found_tools};
+use agent_core::{ModelConfig, ToolDefinition, ToolResultMessage, ToolSearchForm, found_tools};
 
 use super::config::is_vendor;
 use crate::cache::openai::version;
@@ -20,9 +20,9 @@ pub(super) const CALL: &str = "tool_search_call";
 const FIRST: (u32, u32) = (5, 4);
 
 /// Returns how this model finds deferred tools. A deployment whose name is not that of its model counts as an older model.
-pub(super) fn tool_search(model: &ModelConfig) -> ToolSearch {
+pub(super) fn tool_search(model: &ModelConfig) -> ToolSearchForm {
     let searches = is_vendor(model) && version(&model.id).is_some_and(|version| version >= FIRST);
-    if searches { ToolSearch::FromResults } else { ToolSearch::Listed }
+    if searches { ToolSearchForm::FromResults } else { ToolSearchForm::Listed }
 }
 
 /// Writes the agent's search tool.

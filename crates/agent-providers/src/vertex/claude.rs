@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use agent_core::{Completion, EventSink, ModelConfig, ModelRequest, ProviderError, ToolSearch};
+use agent_core::{Completion, EventSink, ModelConfig, ModelRequest, ProviderError, ToolSearchForm};
 
 use super::authorise;
 use super::config::{self, Publisher};
@@ -46,7 +46,7 @@ impl Protocol for VertexClaude {
         anthropic::cache_lifetime(request)
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         anthropic::tool_search(model)
     }
 

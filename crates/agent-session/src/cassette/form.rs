@@ -13,7 +13,7 @@ use super::error::CassetteError;
 use agent_core::ModelConfig;
 use agent_core::{AgentId, SessionId};
 use agent_core::{Completion, ErrorRecord, OwnedStreamEvent};
-use agent_core::{Effects, ToolDefinition, ToolResult, ToolSearch};
+use agent_core::{Effects, ToolDefinition, ToolResult, ToolSearchForm};
 
 /// The version of the form that is written, and the latest that is read.
 pub const CASSETTE_VERSION: u32 = 1;
@@ -43,7 +43,7 @@ pub struct Cassette {
     pub providers: BTreeMap<String, String>,
     /// How models find deferred tools, by `provider/model`, without those for which it is the default.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub tool_search: BTreeMap<String, ToolSearch>,
+    pub tool_search: BTreeMap<String, ToolSearchForm>,
     /// The tools of the agent.
     pub tools: Vec<RecordedTool>,
     /// The distinct setups of the requests: everything except their messages (model, system prompt, tools, options).

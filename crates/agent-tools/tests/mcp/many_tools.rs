@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, assert_well_formed};
 use agent_core::{
     BasicAgent, DeferTools, ModelConfig, OwnedStreamEvent, StopReason, SystemEnvironment, TOOL_SEARCH,
-    ToolLoading, ToolSearch,
+    ToolLoading, ToolSearchForm,
 };
 use agent_tools::mcp::{McpServers, StartPolicy, WithMcp as _};
 use serde_json::json;
@@ -33,10 +33,10 @@ fn searched_by_vendor() -> ScriptedReply {
 }
 
 /// The tokens of the tool list in the first and in the last request, and the answer of the tool.
-async fn figures(servers: &McpServers, way: ToolSearch, policy: DeferTools) -> (u64, u64) {
+async fn figures(servers: &McpServers, way: ToolSearchForm, policy: DeferTools) -> (u64, u64) {
     let call = ScriptedReply::call("b", TOOL, json!({"id": "v-7"}));
     let search = match way {
-        ToolSearch::Vendor => searched_by_vendor(),
+        ToolSearchForm::Vendor => searched_by_vendor(),
         _ => ScriptedReply::call("a", TOOL_SEARCH, json!({"query": "approve a vacation request"})),
     };
     let mut replies = vec![search, call, "Approved.".into()];
@@ -48,7 +48,7 @@ async fn figures(servers: &McpServers, way: ToolSearch, policy: DeferTools) -> (
     assert_well_formed(&agent.prompt("Approve the vacation v-7.").unwrap().collect().await);
     let answer = format!("{} {}", TOOL.trim_start_matches("test__"), json!({"id": "v-7"}));
     assert!(agent.messages().iter().any(|message| message.text() == answer), "{way:?}: the tool was called");
-    if way != ToolSearch::Vendor && policy != DeferTools::Never {
+    if way != ToolSearchForm::Vendor && policy != DeferTools::Never {
         let found = agent.messages().iter().find(|m| m.text().starts_with("Found")).unwrap().text();
         assert!(found.lines().nth(1).unwrap().contains(TOOL), "the right tool is the first: {found}");
     }
@@ -62,14 +62,14 @@ async fn figures(servers: &McpServers, way: ToolSearch, policy: DeferTools) -> (
 async fn three_hundred_tools_cost_little_and_the_right_one_is_found_and_called() {
     let server = || child("many").with_prefix("test").deferred();
     let servers = McpServers::start([server()], StartPolicy::Fail).await.unwrap();
-    let (whole, _) = figures(&servers, ToolSearch::Listed, DeferTools::Never).await;
+    let (whole, _) = figures(&servers, ToolSearchForm::Listed, DeferTools::Never).await;
     println!("300 tools, all loaded: {whole} tokens");
-    for way in [ToolSearch::Listed, ToolSearch::FromResults, ToolSearch::Vendor] {
+    for way in [ToolSearchForm::Listed, ToolSearchForm::FromResults, ToolSearchForm::Vendor] {
         let (first, last) = figures(&servers, way, DeferTools::Marked).await;
         println!("300 tools, deferred, {way:?}: {first} tokens before the search, {last} after it");
         assert!(first * 100 <= whole, "{first} of {whole}");
         assert!(last * 50 <= whole, "{last} of {whole}");
-        assert_eq!(first == last, way != ToolSearch::Listed, "only a list grows");
+        assert_eq!(first == last, way != ToolSearchForm::Listed, "only a list grows");
     }
     servers.close().await;
 }

@@ -15,7 +15,7 @@ fn definitions(deferred: &[&str]) -> ToolDefinitions {
     let tool = |name: &str| ToolDefinition::new(name, "Does it.", json!({"type": "object"}));
     let mut all = vec![tool("look"), tool("tool_search")];
     all.extend(deferred.iter().map(|name| ToolDefinition { loading: ToolLoading::Deferred, ..tool(name) }));
-    ToolDefinitions::from(all).with_search(ToolSearch::Vendor)
+    ToolDefinitions::from(all).with_search(ToolSearchForm::Vendor)
 }
 
 fn request(references: &[&str], deferred: &[&str]) -> ModelRequest {
@@ -56,11 +56,11 @@ fn models_from_version_4_5_on_search_on_the_vendors_servers() {
         ("claude-3-7-sonnet-latest", false),
         ("kimi-k2", false),
     ] {
-        let expected = if searches { ToolSearch::Vendor } else { ToolSearch::Listed };
+        let expected = if searches { ToolSearchForm::Vendor } else { ToolSearchForm::Listed };
         assert_eq!(tool_search(&model(id)), expected, "{id}");
     }
     let elsewhere = model("claude-sonnet-5-5").with_base_url("http://localhost:1");
-    assert_eq!(tool_search(&elsewhere), ToolSearch::Listed);
+    assert_eq!(tool_search(&elsewhere), ToolSearchForm::Listed);
 }
 
 #[test]

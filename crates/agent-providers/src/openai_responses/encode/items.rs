@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use agent_core::{
     AgentMessage, AssistantMessage, Citation, Content, DocumentContent, Encoded, FileSource, ImageContent,
     Message, ModelRequest, OpaqueContent, TOOL_SEARCH, ThinkingContent, ToolCall, ToolName,
-    ToolResultMessage, ToolSearch, Unit, UserMessage, WireKey,
+    ToolResultMessage, ToolSearchForm, Unit, UserMessage, WireKey,
 };
 use serde_json::{Map, Value};
 
@@ -40,7 +40,7 @@ pub(super) struct Writer<'r> {
     /// Whether texts are written as parts, which can end with a breakpoint of the cache.
     marked: bool,
     /// Whether searches for tools have the vendor's form.
-    search: ToolSearch,
+    search: ToolSearchForm,
     /// Whether the output of a deferred call comes in a later item, instead of a preliminary output.
     defers: bool,
 }
@@ -105,7 +105,7 @@ impl<'r> Writer<'r> {
     pub(super) fn key(&self, request: &ModelRequest) -> WireKey {
         let words = if self.takes_words == TakesWords::Yes { "words" } else { "encrypted" };
         let marked = if self.marked { "marked" } else { "" };
-        let search = if self.search == ToolSearch::FromResults { "search" } else { "" };
+        let search = if self.search == ToolSearchForm::FromResults { "search" } else { "" };
         let defers = if self.defers { "async" } else { "" };
         wire_key(request, &["responses", words, marked, search, defers])
     }
@@ -304,7 +304,7 @@ impl<'r> Writer<'r> {
 
     /// Returns whether a call of this tool is a search in the vendor's form.
     fn is_search(&self, name: &ToolName) -> bool {
-        self.search == ToolSearch::FromResults && name.as_str() == TOOL_SEARCH
+        self.search == ToolSearchForm::FromResults && name.as_str() == TOOL_SEARCH
     }
 
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall, named: bool) {

@@ -9,7 +9,7 @@ fn definition(name: &str) -> ToolDefinition {
 }
 
 /// A search by another vendor's model, and its result.
-fn request(search: ToolSearch) -> ModelRequest {
+fn request(search: ToolSearchForm) -> ModelRequest {
     let mut reply = AssistantMessage::new("ollama", "qwen3", StopReason::ToolUse);
     reply.content = vec![Content::tool_call("c1", "tool_search", json!({"query": "refund"}))];
     let mut result =
@@ -37,16 +37,16 @@ fn models_from_version_5_4_on_load_tools_from_results() {
         ("gpt-4.1", false),
         ("o4-mini", false),
     ] {
-        let expected = if loads { ToolSearch::FromResults } else { ToolSearch::Listed };
+        let expected = if loads { ToolSearchForm::FromResults } else { ToolSearchForm::Listed };
         assert_eq!(tool_search(&ModelConfig::openai_responses(id, id, "key")), expected, "{id}");
     }
     let other = ModelConfig::new(agent_core::ApiProtocol::OpenAiResponses, "deepseek", "gpt-5.5");
-    assert_eq!(tool_search(&other), ToolSearch::Listed);
+    assert_eq!(tool_search(&other), ToolSearchForm::Listed);
 }
 
 #[test]
 fn a_search_has_the_vendors_form_and_its_result_the_definitions() {
-    let body = sent(&request(ToolSearch::FromResults));
+    let body = sent(&request(ToolSearchForm::FromResults));
     let function = json!({"type": "function", "name": "look", "description": "Does it.",
         "parameters": {"type": "object", "properties": {}}, "strict": false});
     let search = json!({"type": "tool_search", "execution": "client", "description": "Does it.",
@@ -64,7 +64,7 @@ fn a_search_has_the_vendors_form_and_its_result_the_definitions() {
 
 #[test]
 fn a_model_without_the_form_receives_a_function_call() {
-    let body = sent(&request(ToolSearch::Listed));
+    let body = sent(&request(ToolSearchForm::Listed));
     assert_eq!(body["tools"][1]["name"], "tool_search");
     let input = &body["input"];
     assert_eq!((&input[1]["type"], &input[1]["name"]), (&json!("function_call"), &json!("tool_search")));

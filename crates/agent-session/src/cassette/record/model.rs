@@ -14,7 +14,7 @@ use agent_core::{
     Completion, ErrorKind, ErrorRecord, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamEvent, StreamProvider,
 };
-use agent_core::{ModelConfig, ToolSearch};
+use agent_core::{ModelConfig, ToolSearchForm};
 
 pub(super) struct RecordingProvider {
     pub(super) inner: Arc<dyn StreamProvider>,
@@ -85,9 +85,9 @@ impl StreamProvider for RecordingProvider {
         id
     }
 
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         let search = self.inner.tool_search(model);
-        if search != ToolSearch::default() {
+        if search != ToolSearchForm::default() {
             self.shared.lock().cassette.tool_search.insert(provider_name(model), search);
         }
         search

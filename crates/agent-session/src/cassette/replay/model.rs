@@ -13,7 +13,7 @@ use agent_core::{
     Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, OwnedStreamEvent, ProviderError,
     StreamProvider,
 };
-use agent_core::{ModelConfig, ToolSearch};
+use agent_core::{ModelConfig, ToolSearchForm};
 
 pub(super) struct ReplayProvider {
     pub(super) shared: Arc<Shared>,
@@ -32,7 +32,7 @@ impl StreamProvider for ReplayProvider {
     }
 
     /// Returns the recorded way to find tools.
-    fn tool_search(&self, model: &ModelConfig) -> ToolSearch {
+    fn tool_search(&self, model: &ModelConfig) -> ToolSearchForm {
         self.shared.cassette.tool_search.get(&provider_name(model)).copied().unwrap_or_default()
     }
 

@@ -210,3 +210,24 @@ async fn a_run_that_reached_its_maximum_duration_is_replayed_without_the_wait() 
         assert!(ends(&events).ends_with("agent_end(limit)"), "{name}: {}", ends(&events));
     }
 }
+
+/// A cassette has every event of a reply: also citations, calls of the vendor's tools, and a change of the transport.
+#[tokio::test]
+async fn each_event_of_a_reply_is_recorded_and_replayed() {
+    let event = |json: serde_json::Value| serde_json::from_value(json).unwrap();
+    let reply = ScriptedReply::text("It rains.")
+        .and_event(event(json!({"type": "citation", "index": 0, "citation": {"source": {"type": "url", "url": "https://a"}}})))
+        .and_event(event(json!({"type": "server_tool", "index": 1,
+            "call": {"id": "s1", "tool": "web_search", "state": "started", "input": {"query": "rain"}}})))
+        .and_event(event(json!({"type": "fallback", "from": "websocket", "to": "http", "reason": "refused"})))
+        .and_event(event(json!({"type": "unrecognised", "name": "ping"})));
+    let recorder = CassetteRecorder::new();
+    let agent = BasicAgent::new(ModelConfig::default()).with_provider(ScriptedProvider::new([reply]));
+    let expected = run(&recorder.attach(agent), "Does it rain?").await;
+    let replay = Replay::new(reread(&recorder));
+    let events = run(&replay.attach(BasicAgent::new(ModelConfig::default())), "Does it rain?").await;
+    assert_eq!(events.len(), expected.len());
+    let citations = |events: &[AgentEvent]| format!("{events:?}").matches("https://a").count();
+    assert!(citations(&expected) > 0);
+    assert_eq!(citations(&events), citations(&expected));
+}

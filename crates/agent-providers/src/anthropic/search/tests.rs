@@ -90,3 +90,14 @@ fn references_to_removed_tools_are_left_out_and_others_stay_as_they_came() {
     assert_eq!(list(&request(&["refund", "mail"], &["mail"])), json!([reference("mail")]));
     assert_eq!(list(&request(&["refund"], &["mail"])), json!([]));
 }
+
+/// A search that the caller configured takes the place of the one that deferred tools need.
+#[test]
+fn the_search_of_the_caller_is_listed_once() {
+    let mut request = request(&[], &["refund"]);
+    let regex = agent_core::model::ToolSearch::new(agent_core::model::ToolSearchVariant::Regex);
+    request.options.server_tools = vec![regex.into()];
+    let body = sent(&request);
+    let kinds: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["type"]).collect();
+    assert_eq!(kinds, [&json!("tool_search_tool_regex_20251119"), &Value::Null, &Value::Null]);
+}

@@ -3,7 +3,7 @@
 use agent_core::model::{
     CodeExecution, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool, WebSearch,
 };
-use agent_core::{ModelRequest, Secret, ToolCallers};
+use agent_core::{ModelRequest, Secret, ToolCallers, ToolSearchForm};
 use serde_json::{Value, json};
 
 use crate::json;
@@ -12,7 +12,10 @@ use crate::server_tools::{Definition, location, runs_code};
 /// Writes the definitions, separated by commas, and the one of the code that calls tools of the program.
 pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest) {
     let start = out.len();
-    for tool in &request.options.server_tools {
+    // The agent's own search is written in the vendor's form, which a list has once.
+    let has_search = request.tools.search() == ToolSearchForm::FromResults;
+    let is_second = |tool: &&ServerTool| has_search && matches!(tool, ServerTool::ToolSearch(_));
+    for tool in request.options.server_tools.iter().filter(|tool| !is_second(tool)) {
         if out.len() > start {
             out.push(b',');
         }

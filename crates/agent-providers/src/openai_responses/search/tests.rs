@@ -73,3 +73,13 @@ fn a_model_without_the_form_receives_a_function_call() {
         (&json!("function_call_output"), &json!("Found 1 tool."))
     );
 }
+
+/// The vendor's own search and the agent's have the same type, and a list has it once.
+#[test]
+fn the_search_of_the_caller_does_not_repeat_the_agents() {
+    let mut request = request(ToolSearchForm::FromResults);
+    request.options.server_tools = vec![agent_core::model::ToolSearch::default().into()];
+    let body = sent(&request);
+    let searches = body["tools"].as_array().unwrap().iter().filter(|tool| tool["type"] == "tool_search");
+    assert_eq!(searches.map(|tool| &tool["execution"]).collect::<Vec<_>>(), [&json!("client")]);
+}

@@ -1,6 +1,7 @@
 //! The form of a reply's events in cassettes of version 1: the text of a delta is the field `delta`.
 
-use agent_core::{Completion, OwnedStreamEvent, Usage};
+use agent_core::provider::ServerToolCall;
+use agent_core::{Citation, Completion, OwnedStreamEvent, Usage};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -13,6 +14,7 @@ enum Form {
     TextStart { index: u32 },
     TextDelta { index: u32, delta: String },
     TextSignature { index: u32, delta: String },
+    Citation { index: u32, citation: Box<Citation> },
     ThinkingStart { index: u32 },
     ThinkingDelta { index: u32, delta: String },
     ThinkingSignature { index: u32, delta: String },
@@ -21,6 +23,7 @@ enum Form {
     ToolCallDelta { index: u32, delta: String },
     ToolCallSignature { index: u32, delta: String },
     Opaque { index: u32, kind: String, data: Value },
+    ServerTool { index: u32, call: Box<ServerToolCall> },
     BlockEnd { index: u32 },
     Usage { usage: Usage },
     Fallback { from: String, to: String, reason: String },

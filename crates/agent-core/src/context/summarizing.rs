@@ -247,7 +247,7 @@ impl CompactionStrategy for SummarizingCompaction {
         }
         let messages: Vec<&AgentMessage> = removed.iter().map(Entry::message).collect();
         let reply = self.summarize(cx, earlier.as_deref(), &messages, limit).await?;
-        let usage = reply.usage.clone();
+        let usage = reply.usage;
         let summary = summary_of(&reply)?;
 
         let since = messages.last().map(|message| timestamp(message)).unwrap_or_default();
@@ -314,7 +314,7 @@ fn prompts_of_newest_loop(draft: &CompactionDraft<'_>) -> Vec<usize> {
         }
     };
     let all = || (0..draft.pieces.len()).filter_map(|at| by_user(&at).map(|of_loop| (at, of_loop)));
-    let newest: Option<(usize, Option<&LoopId>)> = all().last();
+    let newest: Option<(usize, Option<&LoopId>)> = all().next_back();
     match newest {
         None => Vec::new(),
         Some((at, None)) => vec![at],

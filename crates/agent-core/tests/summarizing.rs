@@ -145,7 +145,7 @@ async fn summaries_extend_each_other_and_the_task_stays_whole() {
     let summary = summaries(&all).pop().unwrap();
     let lost: Vec<String> = (0..20)
         .map(|n| format!("number-{n:02}"))
-        .filter(|n| !summary.contains(n) && !(n == "number-03"))
+        .filter(|n| !summary.contains(n) && n != "number-03")
         .collect();
     assert_eq!(lost, Vec::<String>::new(), "{summary}");
 }
@@ -191,7 +191,7 @@ async fn each_failure_falls_back_to_the_cascade() {
             provider.requests().iter().filter(|r| !is_summary(r)).map(|r| r.history.tokens()).max().unwrap();
         assert!(most <= u64::from(WINDOW - ANSWER), "{what}: {most}");
         assert!(
-            matches!(agent.history().last_reply().map(|r| r.text()), Some(text) if text == "Done."),
+            matches!(agent.history().last_reply().map(agent_core::AssistantMessage::text), Some(text) if text == "Done."),
             "{what}"
         );
     }
@@ -231,7 +231,7 @@ async fn an_abort_cancels_the_request() {
         }
         events.push(event);
     }
-    assert!(matches!(receiver.end().await, RunEnd::Aborted { .. }));
+    assert!(matches!(receiver.end().await, RunEnd::Aborted));
     assert!(ends(&events).is_empty(), "{:?}", ends(&events));
     let all: Vec<AgentMessage> = agent.history().messages().cloned().collect();
     assert!(summaries(&all).is_empty());

@@ -1,4 +1,5 @@
 //! `apply_patch` through its public face: what it does, what it refuses, and attempts to misuse it.
+#![allow(clippy::disallowed_methods, reason = "a test makes a named pipe")]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "this is a part of tests")]
 
 mod support;

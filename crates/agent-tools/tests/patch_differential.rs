@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
+    clippy::disallowed_methods,
     reason = "tests say what is wrong by ending"
 )]
 #![allow(clippy::print_stderr, reason = "the counts show that the test was not idle")]

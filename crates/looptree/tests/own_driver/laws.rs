@@ -55,8 +55,8 @@ fn check_numbers(events: &[NumberedEvent]) {
     }
 }
 
-fn built_in(world: World) -> Made {
-    let (config, mut context) = (world.config(), context(&world));
+fn built_in(world: &World) -> Made {
+    let (config, mut context) = (world.config(), context(world));
     let mut events = Vec::new();
     let mut read = |rx: agent_core::EventReceiver| events.extend(block_on(rx.collect_numbered()));
     let (tx, rx) = event_channel();
@@ -64,7 +64,7 @@ fn built_in(world: World) -> Made {
     read(rx);
     for _ in 0..MOST_ANSWERS {
         let Some(run) = &context.suspended else { break };
-        let (question, answer) = (run.questions()[0].id.clone(), answer(&world));
+        let (question, answer) = (run.questions()[0].id.clone(), answer(world));
         let (tx, rx) = event_channel();
         let cancel = world.cancel.clone();
         block_on(agent_loop_answer(&mut context, &config, question, answer, tx, cancel)).unwrap();
@@ -87,8 +87,8 @@ fn reloaded(run: &Run) -> Run {
     Checkpoint::from_json(&written).unwrap().into_run()
 }
 
-fn blocking(world: World, reload: bool) -> Made {
-    let (config, context) = (world.config(), context(&world));
+fn blocking(world: &World, reload: bool) -> Made {
+    let (config, context) = (world.config(), context(world));
     let budget = config.services.budget.clone();
     let mut performer = Performer::for_context(&context, config).with_cancel(world.cancel.clone());
     let setup = performer.setup("agent".into(), "session".into(), "session.demo.1".into());
@@ -112,7 +112,7 @@ fn blocking(world: World, reload: bool) -> Made {
         if driver.run.ended().is_some() {
             break;
         }
-        let (question_id, answer) = (driver.run.questions()[0].id.clone(), answer(&world));
+        let (question_id, answer) = (driver.run.questions()[0].id.clone(), answer(world));
         if reload {
             driver.performer.open(&driver.run);
         }
@@ -145,9 +145,9 @@ fn the_drivers_agree() {
     }
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = TestRunner::new(config).run(&prop::collection::vec(any::<u16>(), 8..160), |numbers| {
-        let expected = built_in(World::new(numbers.clone()));
+        let expected = built_in(&World::new(numbers.clone()));
         for reload in [false, true] {
-            let made = blocking(World::new(numbers.clone()), reload);
+            let made = blocking(&World::new(numbers.clone()), reload);
             for (n, (a, b)) in made.events.iter().zip(&expected.events).enumerate() {
                 prop_assert_eq!(a, b, "event {} (reload: {})", n, reload);
             }
@@ -195,9 +195,9 @@ fn the_drivers_agree_about_compactions() {
     }
     std::panic::set_hook(Box::new(|_| {}));
     let outcome = TestRunner::new(config).run(&prop::collection::vec(any::<u16>(), 30..200), |numbers| {
-        let expected = built_in(World::long(numbers.clone()));
+        let expected = built_in(&World::long(numbers.clone()));
         for reload in [false, true] {
-            prop_assert_eq!(&blocking(World::long(numbers.clone()), reload), &expected);
+            prop_assert_eq!(&blocking(&World::long(numbers.clone()), reload), &expected);
         }
         let ends: Vec<&CompactionEnded> = expected.events.iter().filter_map(ended_compaction).collect();
         count(0, ends.iter().any(|end| summarized(end)));

@@ -160,7 +160,7 @@ pub(super) const LAWS: &[Law] = &[
             let stray = list(&calling["allowedFunctionNames"]).iter().find(lost);
             let lonely = (!calling.is_null() && functions.is_empty()).then_some(calling);
             let is_empty = |t: &Value| {
-                t.as_object().is_none_or(|t| t.is_empty())
+                t.as_object().is_none_or(serde_json::Map::is_empty)
                     || t.get("functionDeclarations").is_some_and(|f| list(f).is_empty())
             };
             let tools = body.json.get("tools");

@@ -35,7 +35,7 @@ pub use address::Reach;
 pub use error::WebFetchError;
 
 use address::{Lookup, system_lookup};
-use fetch::{Answer, Limits};
+use fetch::{Answer, Hop, Limits};
 use robots::Robots;
 
 /// The maximum length of an address: 2 KiB.
@@ -217,12 +217,20 @@ impl Tool for WebFetchTool {
 }
 
 impl WebFetchTool {
+    /// Fetches a page. The rules of the server apply to each address, also to that of a redirect.
     async fn fetch(&self, url: &Url, now: u64) -> Result<Answer, WebFetchError> {
-        let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
-        if !self.robots(url, now).await?.permits(&format!("{}{query}", url.path())) {
-            return Err(WebFetchError::Robots { url: url.to_string() });
+        let mut url = url.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let query = url.query().map(|query| format!("?{query}")).unwrap_or_default();
+            if !self.robots(&url, now).await?.permits(&format!("{}{query}", url.path())) {
+                return Err(WebFetchError::Robots { url: url.to_string() });
+            }
+            match fetch::once(&self.client, url, &self.limits, MAX_BYTES).await? {
+                Hop::Moved(next) => url = next,
+                Hop::End(answer) => return Ok(answer),
+            }
         }
-        fetch::get(&self.client, url.clone(), &self.limits, MAX_BYTES).await
+        Err(WebFetchError::Redirects { url: url.to_string() })
     }
 
     /// Returns the rules of a server. If there are none, everything is permitted; if the server fails, nothing is.
@@ -232,7 +240,7 @@ impl WebFetchTool {
             .cache()
             .robots
             .get(&origin)
-            .filter(|(at, _)| now - at < CACHE_MS)
+            .filter(|(at, _)| now.saturating_sub(*at) < CACHE_MS)
             .map(|(_, known)| Arc::clone(known));
         if let Some(known) = known {
             return Ok(known);
@@ -263,7 +271,9 @@ impl WebFetchTool {
 
     fn known(&self, url: &Url, now: u64) -> Option<Arc<Page>> {
         let cache = self.cache();
-        let is_it = |(at, known, _): &&(u64, String, Arc<Page>)| known == url.as_str() && now - at < CACHE_MS;
+        let is_it = |(at, known, _): &&(u64, String, Arc<Page>)| {
+            known == url.as_str() && now.saturating_sub(*at) < CACHE_MS
+        };
         cache.pages.iter().find(is_it).map(|(_, _, page)| Arc::clone(page))
     }
 

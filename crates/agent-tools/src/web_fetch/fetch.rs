@@ -30,6 +30,15 @@ pub(super) enum Answer {
     Status(Url, u16),
 }
 
+/// The result of one request.
+#[derive(Debug)]
+pub(super) enum Hop {
+    /// The server redirects to this address, which is permitted.
+    Moved(Url),
+    /// The server answered.
+    End(Answer),
+}
+
 /// Creates the client. It uses no proxy, because a proxy would connect instead of this process, and follows no redirects.
 pub(super) fn client(limits: &Limits, lookup: Lookup) -> Result<Client, WebFetchError> {
     Client::builder()
@@ -81,34 +90,46 @@ pub(super) async fn get(
 ) -> Result<Answer, WebFetchError> {
     let mut url = url;
     for _ in 0..=MAX_REDIRECTS {
-        let accept = "text/html, text/markdown, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
-        let sent = client.get(url.clone()).header(ACCEPT, accept).send().await;
-        let response = sent.map_err(|error| failure(&url, error))?;
-        if let Some(connected) = response.remote_addr()
-            && !limits.reach.permits(connected.ip())
-        {
-            return Err(refused(&url, connected.ip()));
+        match once(client, url, limits, max).await? {
+            Hop::Moved(next) => url = next,
+            Hop::End(answer) => return Ok(answer),
         }
-        let status = response.status();
-        let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
-        if let Some(location) = location.filter(|_| status.is_redirection()) {
-            let joined = url.join(location).map_err(|error| WebFetchError::Url {
-                url: head(location, 200).to_owned(),
-                cause: error.to_string(),
-            })?;
-            let next = checked(joined.as_str(), limits)?;
-            if limits.redirects == Redirects::SameSite && site(&next) != site(&url) {
-                return Ok(Answer::Elsewhere(next));
-            }
-            url = next;
-            continue;
-        }
-        if !status.is_success() {
-            return Ok(Answer::Status(url, status.as_u16()));
-        }
-        return read(url, response, max).await;
     }
     Err(WebFetchError::Redirects { url: url.to_string() })
+}
+
+/// Sends one request. Reads at most `max` bytes of the answer.
+pub(super) async fn once(
+    client: &Client,
+    url: Url,
+    limits: &Limits,
+    max: usize,
+) -> Result<Hop, WebFetchError> {
+    let accept = "text/html, text/markdown, text/plain, application/json;q=0.9, text/*;q=0.8, */*;q=0.1";
+    let sent = client.get(url.clone()).header(ACCEPT, accept).send().await;
+    let response = sent.map_err(|error| failure(&url, error))?;
+    if let Some(connected) = response.remote_addr()
+        && !limits.reach.permits(connected.ip())
+    {
+        return Err(refused(&url, connected.ip()));
+    }
+    let status = response.status();
+    let location = response.headers().get(LOCATION).and_then(|to| to.to_str().ok());
+    if let Some(location) = location.filter(|_| status.is_redirection()) {
+        let joined = url.join(location).map_err(|error| WebFetchError::Url {
+            url: head(location, 200).to_owned(),
+            cause: error.to_string(),
+        })?;
+        let next = checked(joined.as_str(), limits)?;
+        if limits.redirects == Redirects::SameSite && site(&next) != site(&url) {
+            return Ok(Hop::End(Answer::Elsewhere(next)));
+        }
+        return Ok(Hop::Moved(next));
+    }
+    if !status.is_success() {
+        return Ok(Hop::End(Answer::Status(url, status.as_u16())));
+    }
+    read(url, response, max).await.map(Hop::End)
 }
 
 /// Returns the host without `www.`, which most sites have or have not.

@@ -358,6 +358,7 @@ async fn hostile_pages_neither_end_the_process_nor_take_long() {
 async fn a_robots_file_is_respected_and_a_broken_server_permits_nothing() {
     let server = serve(|path, _| match path {
         "/robots.txt" => page_of("text/plain", "User-agent: *\nDisallow: /\n\nUser-agent: Looptree-Web-Fetch\nDisallow: /private\nAllow: /private/open$\n"),
+        "/moved" => status("302 Found", "location: /private/x\r\n"),
         _ => page_of("text/plain", "open"),
     })
     .await;
@@ -369,6 +370,12 @@ async fn a_robots_file_is_respected_and_a_broken_server_permits_nothing() {
     let error = get(&tool, &format!("{base}/private/x")).await.unwrap_err();
     assert!(error.contains("robots.txt of the server does not permit"), "{error}");
     assert_eq!(server.hits.load(Ordering::SeqCst), before, "neither the page nor the rules are fetched");
+    let error = get(&tool, &format!("{base}/moved")).await.unwrap_err();
+    assert!(
+        error.contains("robots.txt of the server does not permit") && error.contains("/private/x"),
+        "{error}"
+    );
+    assert_eq!(server.hits.load(Ordering::SeqCst), before + 1, "the target of the redirect is not fetched");
     let broken = serve(|path, _| match path {
         "/robots.txt" => status("503 Service Unavailable", ""),
         _ => page_of("text/plain", "x"),

@@ -19,8 +19,8 @@ pub use summaries::SUMMARY_PREFIX;
 pub use tool_outputs::MAX_TOOL_LINE_BYTES;
 
 pub(super) use cutting::head_and_tail;
-pub(super) use draft::CompactionDraft;
-pub(super) use dropping::{drop_middle, keep_within_budget};
+pub(super) use draft::{CompactionDraft, Piece};
+pub(super) use dropping::{drop_middle, keep_within_budget, timestamp};
 pub(super) use summaries::summarize_old_turns;
 pub(super) use tool_outputs::truncate_tool_outputs;
 
@@ -149,7 +149,8 @@ fn cascade(
     Ok(())
 }
 
-fn percent(budget: u64, percent: u8) -> u64 {
+/// Returns a percentage of a budget, at most the whole.
+pub(super) fn percent(budget: u64, percent: u8) -> u64 {
     let part = u128::from(budget) * u128::from(percent.min(100)) / 100;
     u64::try_from(part).unwrap_or(budget)
 }

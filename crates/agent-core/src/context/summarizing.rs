@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::compact::{CompactionDraft, CompactionError};
+use super::compact::{CompactionDraft, CompactionError, Piece, percent, timestamp};
 use super::config::ContextConfig;
 use super::strategy::{CompactionContext, CompactionOutcome, CompactionStrategy};
 use crate::history::{Entry, History};
@@ -22,7 +22,7 @@ pub use prompt::SUMMARY_INSTRUCTIONS;
 pub const SUMMARY_HEADING: &str = "[Summary of the conversation before the following messages]\n";
 
 /// The share of the budget that the user's messages of the current loop may take.
-const TASK_PERCENT: u64 = 20;
+const TASK_PERCENT: u8 = 20;
 
 type Pinned = Arc<dyn Fn(&AgentMessage) -> bool + Send + Sync>;
 
@@ -158,11 +158,7 @@ impl SummarizingCompaction {
         };
         let prompts = prompts_of_newest_loop(draft);
         keep_within(percent(budget, TASK_PERCENT), &mut prompts.into_iter(), false);
-        keep_within(
-            percent(budget, u64::from(self.recent_percent)),
-            &mut (0..draft.pieces.len()).rev(),
-            true,
-        );
+        keep_within(percent(budget, self.recent_percent), &mut (0..draft.pieces.len()).rev(), true);
         fates
     }
 
@@ -226,17 +222,13 @@ impl CompactionStrategy for SummarizingCompaction {
         _config: &ContextConfig,
         cx: &CompactionContext,
     ) -> Result<CompactionOutcome, CompactionError> {
-        let (fates, earlier, removed, saved) = {
-            let draft = CompactionDraft::new(history, &*cx.counter);
-            let fates = self.plan(&draft, cx.budget);
-            let of = |wanted: Fate| draft.pieces.iter().zip(&fates).filter(move |(_, fate)| **fate == wanted);
-            let earlier = draft.pieces.iter().find_map(|piece| previous_summary(&piece.entries));
-            let earlier = earlier.map(str::to_owned);
-            let removed: Vec<Entry> =
-                of(Fate::Summarized).flat_map(|(piece, _)| piece.entries.iter().cloned()).collect();
-            let saved = of(Fate::Summarized).map(|(piece, _)| piece.tokens()).fold(0, u64::saturating_add);
-            (fates, earlier, removed, saved)
+        let mut draft = CompactionDraft::new(history, &*cx.counter);
+        let fates = self.plan(&draft, cx.budget);
+        let summarized = || {
+            let all = draft.pieces.iter().zip(&fates);
+            all.filter(|(_, fate)| **fate == Fate::Summarized).map(|(piece, _)| piece)
         };
+        let saved = summarized().map(Piece::tokens).fold(0, u64::saturating_add);
         let limit = u32::try_from(cx.budget / 4).unwrap_or(u32::MAX).min(self.max_summary_tokens);
         if saved <= u64::from(limit) {
             return Err(CompactionError::Failed(
@@ -245,13 +237,14 @@ impl CompactionStrategy for SummarizingCompaction {
                     .to_owned(),
             ));
         }
-        let messages: Vec<&AgentMessage> = removed.iter().map(Entry::message).collect();
-        let reply = self.summarize(cx, earlier.as_deref(), &messages, limit).await?;
+        let earlier = draft.pieces.iter().find_map(|piece| previous_summary(&piece.entries));
+        let messages: Vec<&AgentMessage> =
+            summarized().flat_map(|piece| &piece.entries).map(Entry::message).collect();
+        let since = messages.last().and_then(|message| message.as_llm()).map(timestamp).unwrap_or_default();
+        let reply = self.summarize(cx, earlier, &messages, limit).await?;
         let usage = reply.usage;
         let summary = summary_of(&reply)?;
 
-        let since = messages.last().map(|message| timestamp(message)).unwrap_or_default();
-        let mut draft = CompactionDraft::new(history, &*cx.counter);
         let place = fates.iter().position(|fate| *fate != Fate::Kept);
         for (at, _) in fates.iter().enumerate().filter(|(_, fate)| **fate != Fate::Kept) {
             let entries = if Some(at) == place {
@@ -320,17 +313,4 @@ fn prompts_of_newest_loop(draft: &CompactionDraft<'_>) -> Vec<usize> {
         Some((at, None)) => vec![at],
         Some((_, newest)) => all().filter(|(_, of_loop)| *of_loop == newest).map(|(at, _)| at).collect(),
     }
-}
-
-fn timestamp(message: &AgentMessage) -> Timestamp {
-    match message.as_llm() {
-        Some(Message::User(m)) => m.timestamp,
-        Some(Message::Assistant(m)) => m.timestamp,
-        Some(Message::ToolResult(m)) => m.timestamp,
-        None => Timestamp::default(),
-    }
-}
-
-fn percent(budget: u64, percent: u64) -> u64 {
-    budget.saturating_mul(percent) / 100
 }

@@ -140,7 +140,7 @@ pub(super) fn is_drop_marker(message: &Message) -> bool {
     removed_count(message).is_some()
 }
 
-fn timestamp(message: &Message) -> Timestamp {
+pub(in crate::context) fn timestamp(message: &Message) -> Timestamp {
     match message {
         Message::User(m) => m.timestamp,
         Message::Assistant(m) => m.timestamp,

@@ -9,7 +9,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::string_slice,
-    clippy::disallowed_methods,
     reason = "tests say what is wrong by ending"
 )]
 #![allow(clippy::print_stderr, reason = "the counts show that the test was not idle")]
@@ -21,11 +20,11 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use agent_tools::{ApplyPatchTool, Workspace};
+use agent_tools::ApplyPatchTool;
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use serde_json::json;
 use similar::{Algorithm, DiffOp, TextDiff};
+use support::random::{in_memory, runner};
 use support::{Folder, call};
 
 const CASES: u32 = 300;
@@ -255,10 +254,8 @@ fn tree(folder: &Folder) -> Tree {
     found
 }
 
-fn in_memory(pairs: &[FilePair]) -> Folder {
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let workspace = Workspace::open(dir.path()).unwrap();
-    let folder = Folder { dir, workspace };
+fn folder_of(pairs: &[FilePair]) -> Folder {
+    let folder = in_memory();
     for (number, pair) in pairs.iter().enumerate() {
         if let Some(text) = pair.before() {
             folder.put(&names(number, pair).0, text);
@@ -267,6 +264,7 @@ fn in_memory(pairs: &[FilePair]) -> Folder {
     folder
 }
 
+#[expect(clippy::disallowed_methods, reason = "the patch is applied by git as it is")]
 fn git_apply(folder: &Folder, patch: &str) {
     let mut child = std::process::Command::new("git")
         // The library that makes the patch counts the lines of some hunks wrongly.
@@ -289,27 +287,16 @@ struct Coverage {
     fuzzed: u32,
 }
 
-fn number(name: &str) -> Option<u64> {
-    #[expect(clippy::disallowed_methods, reason = "a long run is asked for by the environment")]
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
-}
-
 /// Issue 16, item 2.
 #[test]
 fn generated_patches_leave_the_tree_that_git_apply_leaves_or_change_nothing() {
-    let seed = number("LOOPTREE_PATCH_SEED").unwrap_or(SEED);
-    let cases = number("LOOPTREE_PATCH_CASES").map_or(CASES, |n| u32::try_from(n).unwrap());
-    eprintln!("{cases} cases, LOOPTREE_PATCH_SEED={seed}");
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let (mut runner, seed, cases) = runner("PATCH", SEED, CASES);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let coverage = RefCell::new(Coverage::default());
     let fuzz = prop::sample::select(vec![Fuzz::None, Fuzz::None, Fuzz::End, Fuzz::Blanks, Fuzz::Style]);
     let case = (prop::collection::vec(pair(), 1..4), fuzz, any::<bool>());
     let done = runner.run(&case, |(pairs, fuzz, says_end)| {
-        let theirs = in_memory(&pairs);
+        let theirs = folder_of(&pairs);
         let diff = git_form(&pairs);
         if diff.is_empty() {
             return Ok(());
@@ -322,7 +309,7 @@ fn generated_patches_leave_the_tree_that_git_apply_leaves_or_change_nothing() {
             .collect();
         prop_assert_eq!(&tree(&theirs), &expected, "git");
 
-        let ours = in_memory(&pairs);
+        let ours = folder_of(&pairs);
         let before = tree(&ours);
         let patch = our_form(&pairs, fuzz, says_end);
         let tool = ApplyPatchTool::new(ours.workspace.clone());

@@ -21,12 +21,13 @@ mod model;
 mod support;
 
 use agent_core::{ToolError, ToolResult};
-use agent_tools::{EditFileTool, Workspace};
-use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
+use agent_tools::EditFileTool;
+use proptest::test_runner::TestCaseError;
 use serde_json::{Value, json};
 
 use cases::{Case, Coverage, case};
 use model::Outcome;
+use support::random::{in_memory, runner};
 use support::{Folder, call};
 
 /// How many cases are run unless the environment says otherwise.
@@ -39,13 +40,7 @@ const SEED: u64 = 0x006c_6f6f_7074_7265;
 /// B-171, D25.
 #[test]
 fn ten_thousand_edits_come_out_as_the_naive_model_says() {
-    let seed = number("LOOPTREE_EDIT_SEED").unwrap_or(SEED);
-    let cases = number("LOOPTREE_EDIT_CASES").map_or(CASES, |n| u32::try_from(n).unwrap());
-    eprintln!("{cases} cases, LOOPTREE_EDIT_SEED={seed}");
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let config = Config { cases, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &bytes));
+    let (mut runner, seed, cases) = runner("EDIT", SEED, CASES);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let folder = in_memory();
     let coverage = std::cell::RefCell::new(Coverage::default());
@@ -62,13 +57,6 @@ fn ten_thousand_edits_come_out_as_the_naive_model_says() {
         // A generator that makes only one kind of case would prove little.
         coverage.borrow().check(cases);
     }
-}
-
-/// A folder in memory where there is one: the tool flushes each file to the disk, and that would be nearly all of the time.
-fn in_memory() -> Folder {
-    let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    let workspace = Workspace::open(dir.path()).unwrap();
-    Folder { dir, workspace }
 }
 
 /// Makes the edits with the tool, and holds file and answer against what the model says.
@@ -158,9 +146,4 @@ fn which(edit: Option<usize>) -> String {
 
 fn shown(bytes: &[u8]) -> String {
     format!("{:?}", bytes.escape_ascii().to_string())
-}
-
-#[expect(clippy::disallowed_methods, reason = "the way to ask for a seed")]
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap())
 }

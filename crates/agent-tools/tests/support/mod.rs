@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "this is a part of tests")]
 #![allow(clippy::print_stderr, reason = "what a machine cannot show is said in a line")]
 
+pub mod random;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
 

@@ -18,30 +18,31 @@ usage: coding_assistant [--provider P] [--model M] [--base-url U] [--cwd DIR] [-
   --base-url U   where the API is
   --cwd DIR      the directory to work in (the current one)
   --sessions DIR where the sessions are stored (a folder of the user's data directory for each working directory)
-  --sandbox S    what holds bash commands: none (the default), landlock, bwrap, or auto, the strongest that works here.
-                 One that does not work here is an error. In it they read system folders and compilers, write below DIR,
-                 and have no network (landlock: no TCP)
+  --sandbox S    the sandbox of bash commands: none (the default), landlock, bwrap, or auto, the strongest that works on
+                 this machine. Selecting one that does not work is an error. Sandboxed commands read system folders and
+                 compilers, write below DIR, and have no network (landlock: no TCP)
   --sandbox-read PATH, --sandbox-write PATH
-                 one more place that they read, or read and write
+                 a further path that they may read, or read and write
   --sandbox-network
-                 leaves the network open
-  --budget MONEY what it may cost, like 0.50; when it is spent you are asked (without a terminal the run ends)
+                 permits the network
+  --budget MONEY the maximum cost, for example 0.50; when it is spent you are asked (without a terminal the run ends)
   --max-tokens-total N
-                 how many tokens it may use, prompts and answers together
+                 the maximum number of tokens, prompts and answers together
   --yes          run bash commands without asking
-  --wait         let the question wait in the session and end; somebody answers later, from any process
-  --resume ID    go on with a session: where it was cut off, where its question was answered, or at its end
-  --pending      the questions that wait in the directory's sessions
+  --wait         store the question in the session and end; answer it later with --answer, from any process
+  --resume ID    continue a session: where it was interrupted, after its question was answered, or at its end
+  --pending      list the questions that wait in the directory's sessions
   --answer ID A  answer the first question of a session with yes or no; --resume continues it then
   --hash HASH    the hash that --pending shows for the call, or its first 12 digits; required to answer yes to a call
-  --record FILE  write down what the model and the tools say, for --replay; wants a task
-  --replay FILE  run a recorded task again: no model is asked, no tool is run, and what differs is shown
-  task           what to do; without it a prompt loop. After -- it may begin with a dash
+  --record FILE  record the replies of the model and the results of the tools for --replay; requires a task
+  --replay FILE  replay a recorded task without a model or a tool, and show the differences
+  task           the task; without it, a prompt loop starts. After -- it may begin with a dash
 
-A value may stand behind its option or, as in --model=M, in the same word.
+A value follows its option, as in --model M or --model=M.
 
 Keys are read from ANTHROPIC_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, GROQ_API_KEY, XAI_API_KEY, DEEPSEEK_API_KEY and
-MISTRAL_API_KEY; the key of a server that --base-url names without a provider from LOCAL_API_KEY. Without any of them, and without an Ollama server on this machine, a built-in recording shows how it looks.";
+MISTRAL_API_KEY, and from LOCAL_API_KEY for a server that --base-url names without a provider. Without a key and without an
+Ollama server on this machine, a recorded demo is shown.";
 
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]

@@ -12,7 +12,7 @@ mod trial;
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result};
 use looptree::model::ChatDialect;
 use looptree::model::Secret;
 
@@ -40,11 +40,15 @@ pub struct Target {
 /// When it cannot be reached, has no model, or does not answer the plainest question.
 pub async fn check(target: &Target) -> Result<Report> {
     let mut asker = Asker::new(target)?;
-    let models = asker.models().await;
-    let model = match (&target.model, models.first()) {
-        (Some(model), _) => model.clone(),
-        (None, Some(model)) => model.clone(),
-        (None, None) => bail!("the server lists no models; name one with --model"),
+    let listed = asker.models().await;
+    let (model, models) = match (&target.model, listed) {
+        // Some servers have no list.
+        (Some(model), listed) => (model.clone(), listed.unwrap_or_default()),
+        (None, listed) => {
+            let models = listed.context("the models of the server are unknown; name one with --model")?;
+            let first = models.first().context("the server lists no models; name one with --model")?;
+            (first.clone(), models)
+        }
     };
     asker.model.clone_from(&model);
     let mut report = Report::new(&target.base_url, &model, models);

@@ -256,3 +256,16 @@ async fn a_server_that_is_not_there_or_has_no_model_is_an_error_in_one_line() {
     assert!(refusing.answer("a plain question").unwrap().contains("refused with 400: unknown field stream"));
     assert_eq!(refusing.works, None);
 }
+
+/// A server that is not there is named with its cause, and not described as one without models.
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_an_error_with_its_cause() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let target =
+        Target { base_url: base_url.clone(), model: None, key: None, patience: Duration::from_secs(5) };
+    let error = format!("{:#}", check(&target).await.unwrap_err());
+    assert!(error.contains(&format!("{base_url}/models cannot be reached")), "{error}");
+    assert!(error.contains("refused"), "{error}");
+}

@@ -1,6 +1,6 @@
 //! One question and its result.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use looptree::model::Secret;
 use serde_json::{Map, Value, json};
 
@@ -78,13 +78,16 @@ impl Asker {
     }
 
     /// The models that the server lists, in its order; none when it has no list.
-    pub(super) async fn models(&self) -> Vec<String> {
-        let answer = self.with_key(self.client.get(format!("{}/models", self.base_url))).send().await;
-        let Ok(answer) = answer else { return Vec::new() };
-        let text = answer.text().await.unwrap_or_default();
-        let list: Value = serde_json::from_str(&text).unwrap_or_default();
+    pub(super) async fn models(&self) -> Result<Vec<String>> {
+        let url = format!("{}/models", self.base_url);
+        let request = self.with_key(self.client.get(&url)).send().await.map_err(reqwest::Error::without_url);
+        let answer = request.with_context(|| format!("{url} cannot be reached (is the server running?)"))?;
+        let status = answer.status();
+        ensure!(status.is_success(), "{url} answered with status {status}");
+        let text = answer.text().await.map_err(reqwest::Error::without_url)?;
+        let list: Value = serde_json::from_str(&text).with_context(|| format!("{url} returned no JSON"))?;
         let names = list.get("data").and_then(Value::as_array).into_iter().flatten();
-        names.filter_map(|m| m.get("id").and_then(Value::as_str)).map(str::to_owned).collect()
+        Ok(names.filter_map(|m| m.get("id").and_then(Value::as_str)).map(str::to_owned).collect())
     }
 
     /// Asks in a stream, with these members beside model and `stream`.

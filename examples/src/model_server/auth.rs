@@ -31,7 +31,7 @@ impl Tokens {
         let tokens: Vec<String> =
             text.split([',', ' ', '\n', '\r', '\t']).filter(|t| !t.is_empty()).map(str::to_owned).collect();
         if tokens.is_empty() {
-            return Err("there is no token; without one nobody could be told from anybody".to_owned());
+            return Err("it contains no token; set it to one or more tokens, separated by commas".to_owned());
         }
         match tokens.iter().position(|t| t.len() < SHORTEST) {
             Some(n) => Err(format!("token number {} is shorter than {SHORTEST} characters", n + 1)),

@@ -8,6 +8,7 @@ mod language;
 mod layers;
 mod licence;
 mod words;
+mod wrappers;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -88,7 +89,7 @@ const FILE_RULES: &[FileRule] = &[
 
 const PROJECT_RULES: &[ProjectRule] = &[code::public_modules_are_described, licence::copies];
 
-const MODULE_RULES: &[ModuleRule] = &[layers::modules, impls::in_few_files];
+const MODULE_RULES: &[ModuleRule] = &[layers::modules, impls::in_few_files, wrappers::forward_all];
 
 /// The names under which findings are reported, for `--only`.
 const NAMES: &[&str] = &[
@@ -120,6 +121,7 @@ const NAMES: &[&str] = &[
     "sources",
     "unfinished",
     "unordered-maps",
+    "wrappers",
 ];
 
 /// What `cargo xtask tidy` was called with.

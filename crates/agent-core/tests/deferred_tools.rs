@@ -350,3 +350,16 @@ proptest! {
         });
     }
 }
+
+/// The mark changes when the model receives the definition, and nothing else.
+#[test]
+fn a_deferred_tool_keeps_who_may_call_it() {
+    use agent_core::ToolCallers;
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct NoArguments {}
+    let by_code = agent_core::tool_fn("sum", "Adds.", |_: NoArguments, _| async { Ok("3") })
+        .with_callers(ToolCallers::Code);
+    let tools = Tools::from(vec![Arc::new(by_code) as Arc<dyn AgentTool>]).deferred();
+    assert_eq!(tools.tools()[0].loading(), ToolLoading::Deferred);
+    assert_eq!(tools.tools()[0].callers(), ToolCallers::Code);
+}

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    AgentTool, ChildRun, Confinement, Effects, ToolConcurrency, ToolContext, ToolError, ToolResult, Tools,
+    AgentTool, ChildRun, Confinement, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolError,
+    ToolResult, Tools,
 };
 
 /// When the model receives the definition of a tool.
@@ -154,6 +155,10 @@ impl AgentTool for DeferredTool {
 
     fn loading(&self) -> ToolLoading {
         ToolLoading::Deferred
+    }
+
+    fn callers(&self) -> ToolCallers {
+        self.0.callers()
     }
 
     fn prepare_arguments(&self, arguments: Value) -> Value {

@@ -116,3 +116,29 @@ fn the_impl_blocks_of_a_type_are_in_at_most_four_files() {
     assert!(five[0].rule == "impl-files" && five[0].place.ends_with("src/x.rs"), "{five:?}");
     assert!(five[0].text.contains("`X` are in 5 files") && five[0].text.contains("x/e.rs"), "{five:?}");
 }
+
+#[test]
+fn a_wrapper_that_lacks_a_method_of_its_trait_is_found() {
+    let of_trait =
+        "pub trait AgentTool { fn execute(&self); fn name(&self) -> u8; fn loading(&self) -> u8 { 0 } }";
+    for (body, missing) in [
+        ("fn execute(&self) { self.0.execute() } fn name(&self) -> u8 { 1 }", Some("loading")),
+        ("fn execute(&self) { if x { (**self).execute() } }", Some("loading, name")),
+        (
+            "fn execute(&self) { self.0.execute() } fn name(&self) -> u8 { 1 } fn loading(&self) -> u8 { 1 }",
+            None,
+        ),
+        // It wraps nothing, so the defaults are its own.
+        ("fn execute(&self) { self.0.run() } fn name(&self) -> u8 { 1 }", None),
+    ] {
+        let text = format!("{of_trait} struct Wrapper(u8); impl AgentTool for Wrapper {{ {body} }}");
+        let found = findings_in("agent-tools", &[("lib.rs", &text)]);
+        let found: Vec<String> =
+            found.iter().filter(|f| f.rule == "wrappers").map(|f| f.text.clone()).collect();
+        let expected: Vec<String> = missing
+            .map(|methods| format!("`Wrapper` wraps another `AgentTool` and does not forward {methods}"))
+            .into_iter()
+            .collect();
+        assert_eq!(found, expected, "{body}");
+    }
+}

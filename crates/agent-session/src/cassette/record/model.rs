@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::CancellationToken;
 use async_trait::async_trait;
@@ -99,5 +100,15 @@ impl StreamProvider for RecordingProvider {
 
     fn check(&self, model: &ModelConfig) -> Result<(), ProviderError> {
         self.inner.check(model)
+    }
+
+    /// A replay has no bodies, so both runs detect cache breaks from the parts of the requests.
+    fn body(&self, _: &ModelRequest) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// A replay does not know the lifetime either.
+    fn cache_lifetime(&self, _: &ModelRequest) -> Option<Duration> {
+        None
     }
 }

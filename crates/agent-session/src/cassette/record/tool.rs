@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::Shared;
 use super::panic_text;
 use crate::cassette::form::{RecordedEffect, RecordedSignal, RecordedTool, RecordedToolEnd, RecordedView};
-use agent_core::tool::Confinement;
+use agent_core::tool::{ChildRun, Confinement};
 use agent_core::{
     AgentTool, Effects, ToolCallers, ToolConcurrency, ToolContext, ToolDefinition, ToolError, ToolLoading,
     ToolResult, ToolSignal, ToolUpdates,
@@ -196,5 +196,10 @@ impl AgentTool for RecordingTool {
             self.view(&arguments, |view| view.prepared = Some(prepared.clone()));
         }
         prepared
+    }
+
+    /// A cassette stores the result of a call and not the loop in it, so the tool executes the call itself.
+    fn delegate(&self, _: &Value) -> Option<ChildRun> {
+        None
     }
 }

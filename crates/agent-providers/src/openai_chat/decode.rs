@@ -157,7 +157,9 @@ impl Decoder {
             self.begun = true;
             sink(StreamEvent::Start { response_id: chunk.id.filled(), model: chunk.model.filled() });
         }
-        self.sources.search(chunk.search_results, chunk.citations);
+        if chunk.search_results.is_some() || chunk.citations.is_some() {
+            self.sources.search(chunk.search_results, chunk.citations);
+        }
         let listed = chunk.choices.listed;
         // A shape holds one text and no counts.
         let plain = !chunk.usage.is_present() && !chunk.x_groq.is_present();
@@ -218,7 +220,9 @@ impl Decoder {
                 }
             }
         }
-        self.sources.annotate(delta.annotations);
+        if delta.annotations.is_some() {
+            self.sources.annotate(delta.annotations);
+        }
         self.refusal.push_str(delta.refusal.as_str());
         for call in delta.tool_calls.iter().flatten() {
             self.blocks.close(sink);

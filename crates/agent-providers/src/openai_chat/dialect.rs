@@ -295,6 +295,11 @@ const VENDORS: &[Vendor] = &[
     },
 ];
 
+/// Returns whether the model itself takes Anthropic's cache markers.
+fn takes_markers(model: &ModelConfig) -> bool {
+    model.prompt_cache && model.id.starts_with("anthropic/")
+}
+
 impl Dialect {
     /// Returns the dialect of this model's server: the vendor's defaults, overridden by the caller's settings.
     pub(super) fn of(model: &ModelConfig) -> Self {
@@ -303,11 +308,16 @@ impl Dialect {
             dialect.base = vendor.base;
             dialect.auth = Auth::Bearer;
             (vendor.change)(&mut dialect);
-            dialect.cache_markers &= model.id.starts_with("anthropic/");
         }
         dialect.set(model);
-        dialect.cache_markers &= model.prompt_cache;
+        dialect.cache_markers &= takes_markers(model);
         dialect
+    }
+
+    /// Returns whether requests to this model have Anthropic's cache markers. The rest of the dialect is only resolved for a
+    /// model that can have them.
+    pub(super) fn marks_caches(model: &ModelConfig) -> bool {
+        takes_markers(model) && Self::of(model).cache_markers
     }
 
     fn set(&mut self, model: &ModelConfig) {

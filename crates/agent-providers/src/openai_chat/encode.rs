@@ -60,8 +60,8 @@ impl Markers {
 /// Returns the options of OpenAI's prompt cache, if the request goes to OpenAI.
 pub(super) fn cache(request: &ModelRequest) -> Option<OpenAiCache> {
     let model = &request.model;
-    let is_vendor = model.provider == "openai" || request::https_host(model) == Some("api.openai.com");
-    OpenAiCache::of(request, &[CacheTtl::ThirtyMinutes]).filter(|_| is_vendor)
+    let is_vendor = || model.provider == "openai" || request::https_host(model) == Some("api.openai.com");
+    OpenAiCache::of(request, &[CacheTtl::ThirtyMinutes]).filter(|_| is_vendor())
 }
 
 /// Returns whether the request places the breakpoints of OpenAI's cache.
@@ -72,7 +72,7 @@ pub(super) fn places_breakpoints(request: &ModelRequest) -> bool {
 /// Returns how long the vendor keeps what a request caches.
 pub(super) fn cache_lifetime(request: &ModelRequest) -> Option<Duration> {
     let config = &request.options.cache_config;
-    if Dialect::of(&request.model).cache_markers {
+    if Dialect::marks_caches(&request.model) {
         return Lifetimes::of(config, OF_CLAUDE).shortest(config);
     }
     cache(request).map(OpenAiCache::lifetime)

@@ -181,7 +181,8 @@ impl ModelCall {
             return Ok(vec![Input::abort(None)]);
         }
         let broken = self.compare_prefix(&request, &*provider);
-        let lifetime = provider.cache_lifetime(&request);
+        let watches = self.config.policy.watch_cache;
+        let lifetime = watches.then(|| provider.cache_lifetime(&request)).flatten();
         let span = self.span.clone();
         let end = self.stream(provider, &request, sink).instrument(span).await?;
         let miss = match &end {

@@ -34,6 +34,9 @@
 
 mod error;
 mod form;
+#[cfg(feature = "partial-answers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "partial-answers")))]
+mod partial;
 mod strict;
 
 #[cfg(test)]
@@ -41,3 +44,5 @@ mod tests;
 
 pub use error::{AnswerError, AnswerFault};
 pub use form::{ANSWER_RETRIES, AnswerForm};
+#[cfg(feature = "partial-answers")]
+pub use partial::{PartialReader, PartialValue};

@@ -115,6 +115,8 @@ impl Bench {
             "bedrock" => ModelConfig::bedrock("us-east-1", model).with_api_key(key).with_base_url(&self.base),
             _ => ModelConfig::local(format!("{}/v1", self.base), model, key),
         };
+        // Stated, because no catalogue knows the server's models: a run with an unknown model emits one event more.
+        let model = model.with_limits(128_000, 4_096);
         let mut agent = looptree::agent(model)
             .with_system_prompt("You are a helpful assistant.")
             .with_shared_tools(

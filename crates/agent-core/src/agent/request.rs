@@ -10,6 +10,8 @@ use tokio::sync::oneshot;
 use super::handle::reply;
 use super::{AgentError, AgentHandle, Settings};
 use crate::answer::{AnswerError, AnswerFault, AnswerForm};
+#[cfg(feature = "partial-answers")]
+use crate::answer::{PartialReader, PartialValue};
 use crate::drive::{EventReceiver, EventSender, event_channel, merging_channel};
 use crate::event::{RunEnd, RunReply};
 use crate::identity::ContinuationKind;
@@ -159,6 +161,8 @@ where
         let environment = agent.config().services.environment;
         let ended = start_one(&agent, prompts, &form, 1, &tx)?;
         let (done, answer) = oneshot::channel();
+        #[cfg(feature = "partial-answers")]
+        let of = form.clone();
         environment.spawn(Box::pin(async move {
             let mut done = done;
             let result = tokio::select! {
@@ -170,7 +174,13 @@ where
             drop(tx);
             let _ = done.send(result);
         }))?;
-        Ok(TypedRun { events, answer, of: PhantomData })
+        Ok(TypedRun {
+            #[cfg(feature = "partial-answers")]
+            reader: PartialReader::new(&of),
+            events,
+            answer,
+            of: PhantomData,
+        })
     }
 }
 
@@ -184,6 +194,8 @@ impl<T> fmt::Debug for TypedRequest<T> {
 pub struct TypedRun<T> {
     /// The events of all runs that the answer takes.
     pub events: EventReceiver,
+    #[cfg(feature = "partial-answers")]
+    reader: PartialReader<T>,
     answer: oneshot::Receiver<Result<T, AgentError>>,
     of: PhantomData<T>,
 }
@@ -201,6 +213,44 @@ impl<T> TypedRun<T> {
                 let reason = "the task that reads the answer was dropped".to_owned();
                 let failure = crate::event::RunFailure::Interrupted { reason };
                 Err(AgentError::Run(Box::new(RunEnd::Failed(failure))))
+            }
+        }
+    }
+}
+
+#[cfg(feature = "partial-answers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "partial-answers")))]
+impl<T: JsonSchema + DeserializeOwned> TypedRun<T> {
+    /// Waits for the next change of the answer and returns what has arrived; `None` after the end of the last run. Reads
+    /// [`events`](Self::events), so a program that needs the other events, too, applies each event to a
+    /// [`PartialReader`] of its own instead. After an answer that does not fit, the values of the next one follow.
+    ///
+    /// ```
+    /// use agent_core::testing::ScriptedProvider;
+    /// use agent_core::{BasicAgent, ModelConfig};
+    ///
+    /// #[derive(serde::Deserialize, schemars::JsonSchema)]
+    /// struct Plan {
+    ///     steps: Vec<String>,
+    /// }
+    ///
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// let model = ScriptedProvider::texts([r#"{"steps": ["read", "write"]}"#]);
+    /// let agent = BasicAgent::new(ModelConfig::default()).with_provider(model);
+    /// let mut run = agent.request("Make a plan.").typed::<Plan>().start()?;
+    /// while let Some(partial) = run.next_partial().await {
+    ///     println!("{}", partial.json);
+    /// }
+    /// assert_eq!(run.answer().await?.steps.len(), 2);
+    /// # Ok::<(), agent_core::AgentError>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn next_partial(&mut self) -> Option<PartialValue<T>> {
+        loop {
+            let event = self.events.recv().await?;
+            if let Some(partial) = self.reader.apply(&event) {
+                return Some(partial);
             }
         }
     }

@@ -31,6 +31,9 @@ const SEARCHED: usize = 256;
 /// The number of events for which an emptied channel keeps its capacity.
 const RETAINED_CAPACITY: usize = 64;
 
+/// The initial capacity of the queue.
+const USUAL_EVENTS: usize = 8;
+
 /// Receives the events of a run in order, as they happen. Dropping it does not stop the run.
 pub struct EventReceiver {
     channel: Arc<Channel>,
@@ -325,7 +328,8 @@ impl State {
 impl Channel {
     fn new(capacity: usize) -> Arc<Self> {
         let state = State {
-            events: VecDeque::new(),
+            // A run without tools emits about so many events before its receiver is polled.
+            events: VecDeque::with_capacity(USUAL_EVENTS),
             places: 0,
             sent: None,
             read: None,

@@ -43,7 +43,7 @@ mod model;
 mod tools;
 mod unknown_model;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -54,6 +54,7 @@ pub use model::{Live, ModelCall};
 pub use tools::{Decision, ReadyCall};
 
 pub(crate) use model::LiveSink;
+use unknown_model::UnknownModels;
 
 use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
@@ -91,8 +92,7 @@ pub struct Performer {
     prefixes: Prefixes,
     /// The tracing spans of the run; `None` if no subscriber wants them.
     spans: Option<Box<Spans>>,
-    /// The routes whose model was reported as unknown.
-    unknown_models: Mutex<Vec<u32>>,
+    unknown_models: UnknownModels,
 }
 
 impl Performer {
@@ -133,7 +133,7 @@ impl Performer {
             budget: None,
             prefixes,
             spans: None,
-            unknown_models: Mutex::default(),
+            unknown_models: UnknownModels::default(),
         }
     }
 

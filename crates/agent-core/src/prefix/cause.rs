@@ -7,6 +7,7 @@ use super::CacheBreakCause;
 use crate::history::{History, Unit, UnitKind};
 use crate::message::estimate_tokens;
 use crate::provider::ModelRequest;
+use crate::shared::Shared;
 use crate::tool::{ToolDefinition, ToolDefinitions};
 
 /// What the driver knows about a changed history.
@@ -41,6 +42,9 @@ fn same_prompt(old: &ModelRequest, new: &ModelRequest) -> bool {
 
 /// Returns the name of the first changed setting.
 fn setting(old: &ModelRequest, new: &ModelRequest) -> Option<&'static str> {
+    if Shared::ptr_eq(&old.options, &new.options) {
+        return None;
+    }
     if old.options.thinking_level != new.options.thinking_level
         || old.options.thinking_budgets != new.options.thinking_budgets
     {

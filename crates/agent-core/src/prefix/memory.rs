@@ -43,8 +43,6 @@ struct Sent {
     request: Box<ModelRequest>,
     usage: Usage,
     at: Timestamp,
-    /// How long the vendor keeps what the request has cached, if that is known.
-    lifetime: Option<Duration>,
 }
 
 /// A break that was found before its request was sent.
@@ -89,28 +87,25 @@ impl Prefixes {
             || (request.tools.search() == ToolSearchForm::Vendor
                 && cause::extends(&shown(&last.request, &last.request), &shown(request, &last.request)))
         {
-            return expired(&last, call);
+            return expired(&last, provider, call);
         }
-        explain(&last, request, provider, call, Known { compacted, hooked }).or_else(|| expired(&last, call))
+        explain(&last, request, provider, call, Known { compacted, hooked })
+            .or_else(|| expired(&last, provider, call))
     }
 
     /// Stores a request that was made at a time and answered.
-    pub(crate) fn remember(
-        &self,
-        mut request: Box<ModelRequest>,
-        usage: Usage,
-        at: Timestamp,
-        lifetime: Option<Duration>,
-    ) {
+    pub(crate) fn remember(&self, mut request: Box<ModelRequest>, usage: Usage, at: Timestamp) {
         // The caller's closures are not needed to encode it again.
-        request.options.request_hook = None;
-        request.options.wire_hooks = WireHooks::default();
+        if request.options.request_hook.is_some() || request.options.wire_hooks.is_set() {
+            request.options.request_hook = None;
+            request.options.wire_hooks = WireHooks::default();
+        }
         let mut memory = self.lock();
         memory.last.retain(|sent| !is_same_model(&sent.request.model, &request.model));
         if memory.last.len() >= MAX_MODELS {
             memory.last.remove(0);
         }
-        memory.last.push(Arc::new(Sent { request, usage, at, lifetime }));
+        memory.last.push(Arc::new(Sent { request, usage, at }));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Memory> {
@@ -152,11 +147,14 @@ fn stored(usage: &Usage) -> u64 {
 }
 
 /// Returns the break of a conversation whose cached prefix was not used for longer than the vendor keeps it.
-fn expired(last: &Sent, call: Call<'_>) -> Option<Box<Found>> {
-    let lifetime = last.lifetime?;
-    let idle = Duration::from_millis(call.now.0.saturating_sub(last.at.0));
+fn expired(last: &Sent, provider: &dyn StreamProvider, call: Call<'_>) -> Option<Box<Found>> {
     let tokens = stored(&last.usage);
-    if idle <= lifetime || tokens == 0 {
+    if tokens == 0 {
+        return None;
+    }
+    let lifetime = provider.cache_lifetime(&last.request)?;
+    let idle = Duration::from_millis(call.now.0.saturating_sub(last.at.0));
+    if idle <= lifetime {
         return None;
     }
     let cause =

@@ -28,7 +28,7 @@ pub(super) struct BudgetState {
     pub(super) tools: Spending,
     /// The reservation for the model call that is being made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) granted: Option<Granted>,
+    pub(super) granted: Option<Box<Granted>>,
     /// A limit that denied a tool call. The run ends when the other calls have ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<Box<BudgetRefusal>>,
@@ -66,7 +66,7 @@ pub(super) fn decided(
     match verdict {
         BudgetVerdict::Allow { amounts, prompt_tokens, max_output, known } => {
             run.budget.known = known;
-            run.budget.granted = Some(Granted { amounts, prompt: prompt_tokens, max_output });
+            run.budget.granted = Some(Box::new(Granted { amounts, prompt: prompt_tokens, max_output }));
             emit(run, BudgetNote::Reserved { amounts, max_output }, out);
             run.phase = Phase::Calling { started: false, retry };
         }

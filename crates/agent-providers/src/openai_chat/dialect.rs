@@ -399,9 +399,8 @@ fn vendor(model: &ModelConfig) -> Option<&'static Vendor> {
 
 /// Returns the host of an address.
 fn host(base: &str) -> &str {
-    let rest = base.split_once("://").map_or(base, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.split(':').next().unwrap_or_default()
+    let rest = base.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//")).unwrap_or(base);
+    rest.split(['/', '?', '#', ':']).next().unwrap_or_default()
 }
 
 /// Returns whether `host` is `domain` or one of its subdomains.

@@ -181,8 +181,6 @@ impl ModelCall {
             return Ok(vec![Input::abort(None)]);
         }
         let broken = self.compare_prefix(&request, &*provider);
-        let watches = self.config.policy.watch_cache;
-        let lifetime = watches.then(|| provider.cache_lifetime(&request)).flatten();
         let span = self.span.clone();
         let end = self.stream(provider, &request, sink).instrument(span).await?;
         let miss = match &end {
@@ -203,7 +201,7 @@ impl ModelCall {
         if self.config.policy.watch_cache
             && (matches!(input, Input::ModelReplied { .. }) || !self.log.usage().is_zero())
         {
-            self.prefixes.remember(request, self.log.usage(), self.now, lifetime);
+            self.prefixes.remember(request, self.log.usage(), self.now);
         }
         Ok(found.into_iter().chain(std::iter::once(input)).collect())
     }

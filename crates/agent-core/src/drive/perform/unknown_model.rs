@@ -1,6 +1,6 @@
 //! Reports that a run calls a model of which facts are unknown.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::budget::UNKNOWN_OUTPUT;
 use crate::drive::config::AgentLoopConfig;
@@ -8,11 +8,23 @@ use crate::drive::request::target;
 use crate::event::{UnknownFact, UnknownModel};
 use crate::identity::LoopId;
 
+/// The routes whose model was reported as unknown: one bit for each of the first 63 routes, and one for all others.
+#[derive(Debug, Default)]
+pub(super) struct UnknownModels(AtomicU64);
+
+impl UnknownModels {
+    /// Adds a route. Returns whether it was absent.
+    fn insert(&self, route: u32) -> bool {
+        let bit = 1 << route.min(u64::BITS - 1);
+        self.0.fetch_or(bit, Ordering::Relaxed) & bit == 0
+    }
+}
+
 /// Returns the event about the model of a route, if its context window or its output limit is unknown and the route is not
 /// among those that were `reported`. Logs it as well.
 pub(super) fn unknown_model(
     config: &AgentLoopConfig,
-    reported: &Mutex<Vec<u32>>,
+    reported: &UnknownModels,
     loop_id: &LoopId,
     route: u32,
 ) -> Option<Box<UnknownModel>> {
@@ -22,12 +34,9 @@ pub(super) fn unknown_model(
     if is_known {
         return None;
     }
-    let mut reported = reported.lock().unwrap_or_else(PoisonError::into_inner);
-    if reported.contains(&route) {
+    if !reported.insert(route) {
         return None;
     }
-    reported.push(route);
-    drop(reported);
     let unknown = [
         (UnknownFact::ContextWindow, model.context_window.is_none()),
         (UnknownFact::MaxTokens, limit.is_none()),

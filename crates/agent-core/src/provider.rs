@@ -38,7 +38,7 @@ pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{CacheMiss, Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
 pub use options::{RequestHook, RequestOptions};
-pub use owned::{OwnedStreamEvent, complete, stream_to};
+pub use owned::{OwnedStreamEvent, complete, prewarm, stream_to};
 pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 pub use request::ModelRequest;
 pub use server_call::{ServerToolCall, ServerToolState};

@@ -9,6 +9,7 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
+use agent_core::model::PrewarmError;
 use agent_core::{
     CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolLoading,
     ToolSearchForm, WireKey,
@@ -61,6 +62,10 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     let plan = thinking::plan(request, facts, Some(most), choice.is_forced(), controls_binding(request));
     let config = &request.options.cache_config;
     let caching = request.model.prompt_cache;
+    let prewarms = cache::prewarms(request);
+    if prewarms {
+        check_prewarm(request, named, &format, &choice)?;
+    }
     let marked = |marks: bool, ttl| (caching && marks).then(|| marker(ttl));
     let ttl = lifetimes(request);
 
@@ -70,12 +75,15 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
         Named::InBody => body.field("model", &request.model.id),
         Named::InUrl(version) => body.field("anthropic_version", version),
     };
-    body.field("max_tokens", &plan.max_tokens.unwrap_or(most)).field("stream", &true);
+    let max_tokens = if prewarms { 0 } else { plan.max_tokens.unwrap_or(most) };
+    body.field("max_tokens", &max_tokens).field("stream", &!prewarms);
     let sampling = plan.takes_temperature && !version::refuses(&request.model, Refused::Sampling);
     if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && sampling) {
         body.field("temperature", &temperature);
     }
-    plan.write(&mut body);
+    if !(prewarms && plan.has_budget()) {
+        plan.write(&mut body);
+    }
     write_output_config(&mut body, plan.effort, &format);
     write_choice(&choice, &mut body);
     let stops: Vec<&String> =
@@ -103,6 +111,31 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     messages::write(body.key("messages"), request, marked(config.marks_messages(), ttl.messages));
     body.close();
     Ok(out)
+}
+
+/// Checks that a request can fill the cache without a reply.
+///
+/// # Errors
+/// Returns an error whose source is a [`PrewarmError`] if the API refuses the combination.
+fn check_prewarm(
+    request: &ModelRequest,
+    named: Named,
+    format: &format::Format<'_>,
+    choice: &Choice<'_>,
+) -> Result<(), ProviderError> {
+    let config = &request.options.cache_config;
+    let marks = config.marks_tools() || config.marks_system() || config.marks_messages();
+    let error = match (named, format) {
+        // The endpoint of Vertex AI only streams, which excludes such a request.
+        (Named::InUrl(_), _) => PrewarmError::Protocol { protocol: request.model.api },
+        (_, format::Format::Native(_) | format::Format::Tool { .. }) => {
+            PrewarmError::Setting { name: "response_format" }
+        }
+        _ if choice.is_forced() => PrewarmError::Setting { name: "tool_choice" },
+        _ if !request.model.prompt_cache || !marks => PrewarmError::Model,
+        _ => return Ok(()),
+    };
+    Err(cache::not_prewarmed(request, error))
 }
 
 /// Returns the container of the last reply, or the one that the caller named.

@@ -57,6 +57,7 @@ const GONE: &str = "This tool can no longer be called.";
 /// Returns an error if the protocol cannot express the request.
 pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     server_tools::check(request)?;
+    crate::cache::refuse_prewarm(request)?;
     let model = &*request.model;
     let family = Family::of(model);
     let facts = catalogue::find(&model.provider, &model.id);

@@ -32,6 +32,7 @@ mod errors;
 mod files;
 mod handoff;
 mod model_lists;
+mod prewarm;
 mod reading;
 mod server_tool_runs;
 mod server_tools;

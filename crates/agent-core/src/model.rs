@@ -30,7 +30,8 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use cache::{
-    CacheBreakpoints, CacheConfig, CacheDiagnostics, CachePrewarm, CacheStrategy, CacheTtl, PrewarmError,
+    CacheBreakpoints, CacheChanges, CacheConfig, CacheDiagnostics, CachePrewarm, CacheStrategy, CacheTtl,
+    PrewarmError,
 };
 pub use config::{AnthropicAuth, ModelConfig, ModelFact};
 pub use credentials::MissingSecret;

@@ -17,6 +17,7 @@
 pub mod error;
 mod event;
 mod fold;
+pub(crate) mod instructions;
 mod options;
 mod owned;
 mod reply_limit;
@@ -37,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{CacheMiss, Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
+pub use instructions::{Instructions, RecordedTool};
 pub use options::{RequestHook, RequestOptions};
 pub use owned::{OwnedStreamEvent, complete, prewarm, stream_to};
 pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};

@@ -38,6 +38,10 @@ pub struct CacheConfig {
     /// [`prewarm`](crate::provider::prewarm) sets it for one request.
     #[serde(default, skip_serializing_if = "CachePrewarm::is_default")]
     pub prewarm: CachePrewarm,
+    /// How a change of the system prompt or the tools between two loops of a conversation is sent. Default: both are sent
+    /// again, which breaks the cache.
+    #[serde(default, skip_serializing_if = "CacheChanges::is_default")]
+    pub changes: CacheChanges,
 }
 
 /// The lifetime of a cached prefix. Vendors count it from the last use.
@@ -129,6 +133,28 @@ impl CachePrewarm {
     }
 }
 
+/// How a change of the system prompt or the tools is sent to a model that has seen the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheChanges {
+    /// Requests have the new ones at their beginning, so that the vendor's cache does not apply. This is the default.
+    #[default]
+    Resend,
+    /// Requests keep the first ones, and the change is a message of the vendor's own form where it was made, so that the cache
+    /// applies. The conversation records both in notes of the kind
+    /// [`INSTRUCTIONS_NOTE`](crate::message::INSTRUCTIONS_NOTE). A protocol or a model without such messages, and a change
+    /// that they cannot express, is sent as with `Resend`.
+    Append,
+}
+
+impl CacheChanges {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Resend
+    }
+}
+
 /// Why a request cannot fill the prompt cache without a reply.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -155,7 +181,9 @@ impl PrewarmError {
     #[must_use]
     pub fn advice(&self) -> &'static str {
         match self {
-            Self::Protocol { .. } => "use the OpenAI Responses API or the Anthropic API, or send no such request",
+            Self::Protocol { .. } => {
+                "use the OpenAI Responses API or the Anthropic API, or send no such request"
+            }
             Self::Model => "use a model whose cache has this option, and leave caching enabled",
             Self::Setting { .. } => "leave the setting out of this request",
         }
@@ -206,6 +234,7 @@ impl Default for CacheConfig {
             breakpoints: CacheBreakpoints::Implicit,
             diagnostics: CacheDiagnostics::Off,
             prewarm: CachePrewarm::Off,
+            changes: CacheChanges::Resend,
         }
     }
 }
@@ -249,6 +278,13 @@ impl CacheConfig {
     #[must_use]
     pub fn with_prewarm(mut self) -> Self {
         self.prewarm = CachePrewarm::Only;
+        self
+    }
+
+    /// Appends changes of the system prompt and the tools instead of changing the beginning of requests.
+    #[must_use]
+    pub fn with_appended_changes(mut self) -> Self {
+        self.changes = CacheChanges::Append;
         self
     }
 

@@ -9,10 +9,10 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use agent_core::model::PrewarmError;
+use agent_core::model::{CacheChanges, PrewarmError};
 use agent_core::{
-    CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolLoading,
-    ToolSearchForm, WireKey,
+    ApiProtocol, CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions,
+    ToolLoading, ToolSearchForm, WireKey,
 };
 
 use super::config::{controls_binding, is_first_party, is_vendor};
@@ -21,6 +21,7 @@ use super::version::{self, Refused};
 use super::{extras, search};
 use crate::cache::{self, Lifetimes, marker};
 use crate::catalogue::{self, ModelFacts};
+use crate::claude::changes::{Changed, takes_system_messages};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
 use crate::claude::limit;
@@ -66,6 +67,9 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     if prewarms {
         check_prewarm(request, named, &format, &choice)?;
     }
+    let changed = changed(request);
+    // From here on the request with which the conversation began; only its system prompt and its tools may differ.
+    let request = changed.as_ref().map_or(request, |changed| &*changed.first);
     let marked = |marks: bool, ttl| (caching && marks).then(|| marker(ttl));
     let ttl = lifetimes(request);
 
@@ -108,9 +112,27 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     if config.diagnostics == CacheDiagnostics::On && caching && is_first_party(&request.model) {
         write_diagnostics(&mut body, request);
     }
-    messages::write(body.key("messages"), request, marked(config.marks_messages(), ttl.messages));
+    let changes = changed.as_ref().map_or(&[][..], |changed| &changed.changes);
+    messages::write(body.key("messages"), request, changes, marked(config.marks_messages(), ttl.messages));
     body.close();
     Ok(out)
+}
+
+/// Returns the changed instructions that a request appends. Vertex AI and other hosts name their models in the same way, but
+/// only the vendor's own API documents tools that are defined within a conversation.
+pub(super) fn changed(request: &ModelRequest) -> Option<Changed<'_>> {
+    let config = &request.options.cache_config;
+    if config.changes != CacheChanges::Append
+        || request.model.api != ApiProtocol::AnthropicMessages
+        || !takes_system_messages(&request.model.id)
+    {
+        return None;
+    }
+    let plan = Plan::of(request);
+    Changed::of(request, |first, change| {
+        let mut names = change.added.iter().map(|tool| tool.name).chain(change.removed.iter().copied());
+        !change.has_tools() || (first.tools().next().is_some() && !names.any(|name| plan.replaces(name)))
+    })
 }
 
 /// Checks that a request can fill the cache without a reply.

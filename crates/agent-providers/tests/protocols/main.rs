@@ -23,6 +23,7 @@
 )]
 
 mod abilities;
+mod appended_changes;
 mod cache_breaks;
 mod caching;
 mod contracts;

@@ -109,7 +109,8 @@ async fn openai_gets_the_option_of_its_cache() {
 fn refused((sent, used): (Vec<Value>, Result<Usage, ProviderError>), expected: &PrewarmError) {
     assert_eq!(sent, Vec::<Value>::new(), "it was sent");
     let error = used.unwrap_err();
-    let source = error.context().and_then(|c| c.source.as_ref()).and_then(|s| s.downcast_ref::<PrewarmError>());
+    let source =
+        error.context().and_then(|c| c.source.as_ref()).and_then(|s| s.downcast_ref::<PrewarmError>());
     assert_eq!(source, Some(expected), "{error}");
     assert_eq!(error.context().unwrap().advice.as_deref(), Some(expected.advice()));
 }
@@ -130,7 +131,8 @@ async fn a_vendor_without_it_is_an_error_before_the_request() {
 #[tokio::test]
 async fn settings_that_exclude_it_are_errors_before_the_request() {
     type Change = fn(&mut ModelRequest);
-    let schema = ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
+    let schema =
+        ResponseFormat::JsonSchema { name: "n".into(), schema: json!({"type": "object"}), strict: true };
     let with_schema = |r: &mut ModelRequest| r.options.response_format = schema.clone();
     refused(
         warm(ANTHROPIC, "claude-opus-5", vec![], with_schema).await,

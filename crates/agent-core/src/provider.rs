@@ -23,6 +23,7 @@ mod owned;
 mod reply_limit;
 mod request;
 mod server_call;
+mod steering;
 mod wire_hooks;
 
 #[cfg(test)]
@@ -44,9 +45,12 @@ pub use owned::{OwnedStreamEvent, complete, prewarm, stream_to};
 pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 pub use request::ModelRequest;
 pub use server_call::{ServerToolCall, ServerToolState};
+pub use steering::SteeringFeed;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 pub use crate::message::overflow;
+pub(crate) use steering::SteeringSource;
+
 use crate::model::ModelConfig;
 use crate::tool::ToolSearchForm;
 

@@ -105,6 +105,7 @@ impl Prefixes {
         // The caller's closures are not needed to encode it again.
         request.options.request_hook = None;
         request.options.wire_hooks = WireHooks::default();
+        request.steering = None;
         let mut memory = self.lock();
         memory.last.retain(|sent| !is_same_model(&sent.request.model, &request.model));
         if memory.last.len() >= MAX_MODELS {

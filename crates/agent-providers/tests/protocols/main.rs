@@ -34,6 +34,7 @@ mod files;
 mod handoff;
 mod model_lists;
 mod prewarm;
+mod programmatic;
 mod reading;
 mod server_tool_runs;
 mod server_tools;

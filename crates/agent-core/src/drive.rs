@@ -33,6 +33,7 @@ mod compaction;
 mod config;
 mod gates;
 mod inherit;
+mod instructions;
 mod interrupt;
 mod journaling;
 mod mailbox;
@@ -67,6 +68,7 @@ pub use services::RunServices;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
 
 pub(crate) use config::{LoopIds, run_setup};
+pub(crate) use instructions::record_instructions;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use mailbox::Mailbox;
 pub(crate) use member::{Driven, Driving};
@@ -264,7 +266,9 @@ pub(crate) fn start_in(
     config: &AgentLoopConfig,
     prompts: Vec<AgentMessage>,
 ) -> Result<(Run, Vec<AgentEvent>), HistoryError> {
-    let prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
+    let mut prompts = prompts.into_iter().map(|m| counted(config, m)).collect();
+    let AgentContext { history, system_prompt, tools, .. } = context;
+    record_instructions(config, history, system_prompt, tools, &mut prompts);
     start_run(config, context.setup(config), context.history.clone(), prompts, poll_sources(config))
 }
 

@@ -27,7 +27,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use agent_message::{AgentMessage, ExtensionMessage, LlmMessage};
+pub use agent_message::{AgentMessage, ExtensionMessage, INSTRUCTIONS_NOTE, LlmMessage};
 pub use arguments::{MAX_ARGUMENTS_SHOWN, ToolArguments};
 pub use citation::{Citation, CitationSource, CitedPlace, CitedRange, RangeUnit};
 pub use content::{Content, ImageContent, OpaqueContent, TextContent, ThinkingContent, ToolCall};

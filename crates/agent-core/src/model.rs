@@ -29,7 +29,10 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use cache::{CacheBreakpoints, CacheConfig, CacheDiagnostics, CacheStrategy, CacheTtl};
+pub use cache::{
+    CacheBreakpoints, CacheChanges, CacheConfig, CacheDiagnostics, CachePrewarm, CacheStrategy, CacheTtl,
+    PrewarmError,
+};
 pub use config::{AnthropicAuth, ModelConfig, ModelFact};
 pub use credentials::MissingSecret;
 pub use dialect::{ChatDialect, ReasoningField, ThinkingFormat};

@@ -17,11 +17,13 @@
 pub mod error;
 mod event;
 mod fold;
+pub(crate) mod instructions;
 mod options;
 mod owned;
 mod reply_limit;
 mod request;
 mod server_call;
+mod steering;
 mod wire_hooks;
 
 #[cfg(test)]
@@ -37,14 +39,18 @@ use tokio_util::sync::CancellationToken;
 pub use error::{ErrorContext, ErrorKind, ErrorRecord, ProviderError};
 pub use event::{CacheMiss, Completion, EventSink, StreamEvent};
 pub use fold::{MessageSnapshot, ReplyLog};
+pub use instructions::{Instructions, RecordedTool};
 pub use options::{RequestHook, RequestOptions};
-pub use owned::{OwnedStreamEvent, complete, stream_to};
+pub use owned::{OwnedStreamEvent, complete, prewarm, stream_to};
 pub use reply_limit::{MAX_REPLY_BLOCKS, MAX_REPLY_BYTES, MAX_REPLY_CALLS, ReplyLimit};
 pub use request::ModelRequest;
 pub use server_call::{ServerToolCall, ServerToolState};
+pub use steering::SteeringFeed;
 pub use wire_hooks::{HIDDEN, OnRequest, OnResponse, Received, ReceivedPart, SentRequest, WireHooks};
 
 pub use crate::message::overflow;
+pub(crate) use steering::SteeringSource;
+
 use crate::model::ModelConfig;
 use crate::tool::ToolSearchForm;
 

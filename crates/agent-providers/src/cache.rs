@@ -8,7 +8,8 @@ mod tests;
 
 use std::time::Duration;
 
-use agent_core::{CacheConfig, CacheTtl};
+use agent_core::model::{CachePrewarm, PrewarmError};
+use agent_core::{CacheConfig, CacheTtl, ErrorContext, ErrorKind, ModelRequest, ProviderError};
 
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 pub(crate) use openai::OpenAiCache;
@@ -22,6 +23,36 @@ pub(crate) fn marker(ttl: CacheTtl) -> &'static [u8] {
         CacheTtl::OneHour => br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
         _ => br#","cache_control":{"type":"ephemeral"}"#,
     }
+}
+
+/// Returns whether a request only fills the cache.
+pub(crate) fn prewarms(request: &ModelRequest) -> bool {
+    request.options.cache_config.prewarm == CachePrewarm::Only
+}
+
+/// Checks that a request of a protocol without prewarming does not ask for it.
+///
+/// # Errors
+/// Returns an error whose source is a [`PrewarmError`].
+#[cfg_attr(
+    not(any(feature = "openai-chat", feature = "google", feature = "bedrock", feature = "ollama")),
+    allow(dead_code, reason = "the other protocols have prewarming")
+)]
+pub(crate) fn refuse_prewarm(request: &ModelRequest) -> Result<(), ProviderError> {
+    if prewarms(request) {
+        return Err(not_prewarmed(request, PrewarmError::Protocol { protocol: request.model.api }));
+    }
+    Ok(())
+}
+
+/// Returns the error of a request that cannot fill the cache without a reply.
+pub(crate) fn not_prewarmed(request: &ModelRequest, error: PrewarmError) -> ProviderError {
+    let model = &*request.model;
+    let context = ErrorContext::new(error.to_string())
+        .with_target(&*model.provider, &*model.id)
+        .with_advice(error.advice())
+        .with_source(error);
+    ProviderError::new(ErrorKind::Other, context)
 }
 
 /// The lifetimes of what a request caches.

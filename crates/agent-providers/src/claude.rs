@@ -1,9 +1,10 @@
 //! The parts that the protocols for Claude share: Anthropic's own and Bedrock's.
 //!
 //! `limit` has the output limit of a model, `thinking` sets the thinking level, `format` the format of a reply, `schema` converts its JSON Schema, and `choice`
-//! selects the tools that may be called. `writer` selects what is sent of a conversation, and `turns` arranges the
+//! selects the tools that may be called. `changes` appends changed instructions to the conversation. `writer` selects what is sent of a conversation, and `turns` arranges the
 //! blocks. Each protocol writes its own blocks.
 
+pub(crate) mod changes;
 pub(crate) mod choice;
 pub(crate) mod format;
 pub(crate) mod limit;

@@ -9,7 +9,7 @@ use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
     AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Patience,
-    Shell, counted, event_channel, poll_sources, run_setup, start_run,
+    Shell, counted, event_channel, poll_sources, record_instructions, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
@@ -74,7 +74,7 @@ impl AgentHandle {
         self.check_can_run(&config, &tools)?;
         let cancel = CancellationToken::new();
         // The caller's own code may read the agent, so it runs before the state is locked.
-        let prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
+        let mut prompts = prompts.into_iter().map(|m| counted(&config, m)).collect();
         let segment = config.config_segment();
         poll_sources(&config).into_iter().for_each(|queued| self.inner.mailbox.queue(queued));
         let (run, events) = {
@@ -100,6 +100,7 @@ impl AgentHandle {
             if modes != (setup.policy.steering_mode, setup.policy.follow_up_mode) {
                 (setup.policy.steering_mode, setup.policy.follow_up_mode) = modes;
             }
+            record_instructions(&config, &state.history, &system_prompt, &tools, &mut prompts);
             let waiting = self.inner.mailbox.open();
             let started = start_run(&config, setup, state.history.clone(), prompts, waiting.clone());
             let (run, events) = started.inspect_err(|_| self.inner.mailbox.close(waiting))?;

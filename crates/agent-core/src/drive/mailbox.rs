@@ -3,6 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tokio::sync::oneshot;
+
+use crate::history::MessageRef;
+use crate::provider::SteeringSource;
 use crate::run::{Input, QueueKind, QueueMode, Queued, Queues};
 
 /// Inputs that the driver has not applied yet, and a copy of the run's queues. Reads combine both, so a message is
@@ -21,6 +25,8 @@ struct Inner {
     /// The queues of the open run as last published, or the handle's own queues.
     queues: Queues,
     open: bool,
+    /// A provider that waits for a steering message.
+    listener: Option<oneshot::Sender<MessageRef>>,
 }
 
 impl Mailbox {
@@ -55,6 +61,13 @@ impl Mailbox {
     fn send(&self, input: Input) {
         let mut inner = self.lock();
         if inner.open {
+            let steers = |queued: &Queued| queued.kind == QueueKind::Steering && queued.completes().is_none();
+            if let Input::Queue { queued } = &input
+                && steers(queued)
+                && let Some(listener) = inner.listener.take()
+            {
+                let _ = listener.send(queued.entry.shared().clone());
+            }
             inner.pending.push_back(input);
         } else {
             perform(&mut inner.queues, input);
@@ -119,6 +132,7 @@ impl Mailbox {
     pub(crate) fn close(&self, left: Vec<Queued>) {
         let mut inner = self.lock();
         inner.open = false;
+        inner.listener = None;
         let _ = inner.queues.take_all();
         for queued in left {
             inner.queues.push(queued);
@@ -127,6 +141,14 @@ impl Mailbox {
         for input in first.into_iter().chain(std::mem::take(&mut inner.pending)) {
             perform(&mut inner.queues, input);
         }
+    }
+}
+
+impl SteeringSource for Mailbox {
+    fn listen(&self) -> oneshot::Receiver<MessageRef> {
+        let (sender, receiver) = oneshot::channel();
+        self.lock().listener = Some(sender);
+        receiver
     }
 }
 

@@ -61,7 +61,7 @@ use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
 use super::observers::Observation;
 use super::request::{listed_tools, target};
 use super::spans::{self, Spans};
-use super::{compaction, counted, gates, poll_sources};
+use super::{compaction, counted, gates, poll_sources, record_instructions};
 use crate::event::AgentEvent;
 use crate::history::{History, HistoryError};
 use crate::identity::{AgentId, LoopId, SessionId};
@@ -178,7 +178,8 @@ impl Performer {
         prompts: Vec<AgentMessage>,
         out: &mut Vec<AgentEvent>,
     ) -> Result<Run, HistoryError> {
-        let prompts = prompts.into_iter().map(|m| counted(&self.config, m)).collect();
+        let mut prompts = prompts.into_iter().map(|m| counted(&self.config, m)).collect();
+        record_instructions(&self.config, &history, &self.system_prompt, &self.tools, &mut prompts);
         let now = self.config.services.environment.now();
         let run = Run::start_queued(setup, history, prompts, poll_sources(&self.config), now, out)?;
         self.open(&run);

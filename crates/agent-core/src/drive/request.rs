@@ -97,6 +97,7 @@ impl RequestParts<'_> {
             system_prompt: self.system_prompt.clone(),
             tools: listed.unwrap_or_else(|| self.tools.definitions().clone()),
             api_key,
+            steering: None,
             session_id: self.session_id,
             options,
             model,

@@ -25,8 +25,8 @@ use crate::event::{AgentEvent, NumberedEvent};
 use crate::history::{Entry, History, HistoryError, MessageRef};
 use crate::message::AgentMessage;
 use crate::prefix::Prefixes;
-use crate::provider::ReplyLog;
-use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, Step};
+use crate::provider::{ReplyLog, SteeringFeed, SteeringSource};
+use crate::run::{Input, PartialReply, QueueKind, Queued, Run, RunSetup, SteeringPolicy, Step};
 use crate::tool::Tools;
 
 /// Starts a run and returns it with its first events.
@@ -266,6 +266,12 @@ impl Shell {
                     // A parameter of the future would be stored twice.
                     let call = self.performer.model_of(run, step);
                     if let Some(mut call) = call {
+                        if self.performer.config.policy.steering_policy == SteeringPolicy::SkipRemaining
+                            && let Some(mailbox) = &self.mailbox
+                        {
+                            call.steering =
+                                Some(SteeringFeed::new(Arc::clone(mailbox) as Arc<dyn SteeringSource>));
+                        }
                         self.call_model(&mut call).await?
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AgentMessage, Content, FileSource, ImageContent, Message};
+use super::{AgentMessage, Content, FileSource, INSTRUCTIONS_NOTE, ImageContent, Message};
 use crate::value_depth;
 
 /// Counts tokens. An implementation provides [`count_text`](Self::count_text); the other methods have defaults.
@@ -50,6 +50,8 @@ pub trait TokenCounter: Send + Sync + fmt::Debug {
     fn count_message(&self, message: &AgentMessage) -> u64 {
         let blocks = |content: &[Content]| content.iter().map(|c| self.count_content(c)).sum::<u64>();
         match message {
+            // The request itself contains what the note records.
+            AgentMessage::Extension(note) if note.kind == INSTRUCTIONS_NOTE => 0,
             AgentMessage::Extension(note) => {
                 self.count_text(&value_depth::text(&note.data)) + MESSAGE_OVERHEAD
             }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::ApiProtocol;
+
 /// The prompt caching of a request. Enabled by default, with automatic markers and the vendor's default lifetime.
 ///
 /// ```
@@ -32,6 +34,14 @@ pub struct CacheConfig {
     /// Whether the vendor is requested to explain why its cache did not apply. Default: it is not.
     #[serde(default, skip_serializing_if = "CacheDiagnostics::is_default")]
     pub diagnostics: CacheDiagnostics,
+    /// Whether the request only fills the cache and the model writes no reply. Default: the model replies.
+    /// [`prewarm`](crate::provider::prewarm) sets it for one request.
+    #[serde(default, skip_serializing_if = "CachePrewarm::is_default")]
+    pub prewarm: CachePrewarm,
+    /// How a change of the system prompt or the tools between two loops of a conversation is sent. Default: both are sent
+    /// again, which breaks the cache.
+    #[serde(default, skip_serializing_if = "CacheChanges::is_default")]
+    pub changes: CacheChanges,
 }
 
 /// The lifetime of a cached prefix. Vendors count it from the last use.
@@ -103,6 +113,83 @@ pub enum CacheDiagnostics {
     On,
 }
 
+/// Whether a request only fills the prompt cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CachePrewarm {
+    /// The model replies. This is the default.
+    #[default]
+    Off,
+    /// The vendor reads the prompt, writes its cache and generates nothing. The OpenAI Responses API and the Anthropic API
+    /// have it; any other request with it is an error before it is sent, whose source is a [`PrewarmError`].
+    Only,
+}
+
+impl CachePrewarm {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Off
+    }
+}
+
+/// How a change of the system prompt or the tools is sent to a model that has seen the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum CacheChanges {
+    /// Requests have the new ones at their beginning, so that the vendor's cache does not apply. This is the default.
+    #[default]
+    Resend,
+    /// Requests keep the first ones, and the change is a message of the vendor's own form where it was made, so that the cache
+    /// applies. The conversation records both in notes of the kind
+    /// [`INSTRUCTIONS_NOTE`](crate::message::INSTRUCTIONS_NOTE). A protocol or a model without such messages, and a change
+    /// that they cannot express, is sent as with `Resend`.
+    Append,
+}
+
+impl CacheChanges {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_default(&self) -> bool {
+        *self == Self::Resend
+    }
+}
+
+/// Why a request cannot fill the prompt cache without a reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PrewarmError {
+    /// The protocol has no such request.
+    #[error("{protocol} cannot fill a prompt cache without a reply")]
+    Protocol {
+        /// The protocol of the model.
+        protocol: ApiProtocol,
+    },
+    /// The model or its server has no cache that a request can fill, or caching is off for the request.
+    #[error("the prompt cache of this model cannot be filled without a reply, or caching is off")]
+    Model,
+    /// The vendor refuses a setting of the request if there is no reply.
+    #[error("a request that only fills the prompt cache cannot have the setting {name}")]
+    Setting {
+        /// The name of the setting, for example `tool_choice`.
+        name: &'static str,
+    },
+}
+
+impl PrewarmError {
+    /// Returns what to do instead.
+    #[must_use]
+    pub fn advice(&self) -> &'static str {
+        match self {
+            Self::Protocol { .. } => {
+                "use the OpenAI Responses API or the Anthropic API, or send no such request"
+            }
+            Self::Model => "use a model whose cache has this option, and leave caching enabled",
+            Self::Setting { .. } => "leave the setting out of this request",
+        }
+    }
+}
+
 impl CacheBreakpoints {
     fn is_default(&self) -> bool {
         *self == Self::Implicit
@@ -146,6 +233,8 @@ impl Default for CacheConfig {
             messages_ttl: None,
             breakpoints: CacheBreakpoints::Implicit,
             diagnostics: CacheDiagnostics::Off,
+            prewarm: CachePrewarm::Off,
+            changes: CacheChanges::Resend,
         }
     }
 }
@@ -182,6 +271,20 @@ impl CacheConfig {
     #[must_use]
     pub fn with_diagnostics(mut self) -> Self {
         self.diagnostics = CacheDiagnostics::On;
+        self
+    }
+
+    /// Fills the cache without a reply.
+    #[must_use]
+    pub fn with_prewarm(mut self) -> Self {
+        self.prewarm = CachePrewarm::Only;
+        self
+    }
+
+    /// Appends changes of the system prompt and the tools instead of changing the beginning of requests.
+    #[must_use]
+    pub fn with_appended_changes(mut self) -> Self {
+        self.changes = CacheChanges::Append;
         self
     }
 

@@ -100,6 +100,7 @@ impl Prefixes {
             request.options.request_hook = None;
             request.options.wire_hooks = WireHooks::default();
         }
+        request.steering = None;
         let mut memory = self.lock();
         memory.last.retain(|sent| !is_same_model(&sent.request.model, &request.model));
         if memory.last.len() >= MAX_MODELS {

@@ -184,6 +184,36 @@ pub async fn complete(
     Ok(message)
 }
 
+/// Fills the vendor's prompt cache with the prompt of `request`, without a reply of the model, and returns the tokens that
+/// this used. A later request that begins with the same bytes reads them from the cache.
+///
+/// The request needs a message, like every request; only what precedes the last cache marker is useful later. See
+/// [`CachePrewarm::Only`](crate::model::CachePrewarm::Only) for the vendors that have it.
+///
+/// # Errors
+/// Returns the errors of [`StreamProvider::stream`]. If the vendor has no such request, the source of the error is a
+/// [`PrewarmError`](crate::model::PrewarmError), and nothing is sent.
+///
+/// ```no_run
+/// # use agent_core::{AgentMessage, History, ModelRequest, StreamProvider, provider};
+/// # async fn warm(api: &dyn StreamProvider, mut request: ModelRequest) -> Result<(), Box<dyn std::error::Error>> {
+/// request.history = History::new();
+/// request.history.push(AgentMessage::user("Hello"))?;
+/// let usage = provider::prewarm(api, &request, &tokio_util::sync::CancellationToken::new()).await?;
+/// println!("{} tokens are in the cache", usage.cache_write);
+/// # Ok(())
+/// # }
+/// ```
+pub async fn prewarm(
+    provider: &dyn StreamProvider,
+    request: &ModelRequest,
+    cancel: &CancellationToken,
+) -> Result<Usage, ProviderError> {
+    let mut warm = request.clone();
+    warm.options.cache_config = warm.options.cache_config.with_prewarm();
+    Ok(complete(provider, &warm, cancel).await?.usage)
+}
+
 /// Calls a model, sends each event as it arrives, and returns the complete message. The last event that is sent is
 /// `Done` or `Error`. If the receiver has been dropped, events are discarded and the call continues.
 ///

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::options::RequestOptions;
+use super::steering::SteeringFeed;
 use crate::history::{History, UnitKind};
 use crate::message::{AssistantMessage, Message};
 use crate::model::{ModelConfig, Secret};
@@ -28,6 +29,9 @@ pub struct ModelRequest {
     pub session_id: Option<String>,
     /// The options of the request, shared with the configuration of the agent.
     pub options: Shared<RequestOptions>,
+    /// Reports a message with which the user steers the reply. `None` if steering waits for the end of the reply, as with
+    /// [`SteeringPolicy::AfterTurn`](crate::SteeringPolicy::AfterTurn), and for requests without a run.
+    pub steering: Option<SteeringFeed>,
 }
 
 impl ModelRequest {
@@ -42,6 +46,7 @@ impl ModelRequest {
             api_key: None,
             session_id: None,
             options: Shared::default(),
+            steering: None,
         }
     }
 

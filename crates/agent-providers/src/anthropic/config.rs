@@ -7,8 +7,9 @@ use agent_core::{AnthropicAuth, ApiProtocol, ModelConfig, ModelRequest, Provider
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{server_tools, version};
+use super::{encode, server_tools, version};
 use crate::catalogue;
+use crate::claude::changes::Change;
 use crate::request;
 
 /// The base address of the vendor.
@@ -20,6 +21,9 @@ const ANTHROPIC_BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
 /// The beta that a request must name to choose how the API treats thinking whose preceding messages have changed.
 const BINDING_CONTROLS: &str = "thinking-binding-controls-2026-08-01";
+
+/// The beta that a request must name to define and remove tools within the conversation.
+const INLINE_TOOLS: &str = "inline-tools-2026-09-15";
 
 /// The additional headers of [`AnthropicAuth::OAuthClient`]. They are sent only if the caller selects this
 /// authentication.
@@ -83,6 +87,9 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
         headers.append(ANTHROPIC_BETA, HeaderValue::from_static(BINDING_CONTROLS));
     }
     server_tools::add_betas(&mut headers, request);
+    if encode::changed(request).is_some_and(|changed| changed.changes.iter().any(Change::has_tools)) {
+        headers.append(ANTHROPIC_BETA, HeaderValue::from_static(INLINE_TOOLS));
+    }
     Ok(headers)
 }
 

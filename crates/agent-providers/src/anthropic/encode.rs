@@ -9,9 +9,10 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
+use agent_core::model::{CacheChanges, PrewarmError};
 use agent_core::{
-    CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions, ToolLoading,
-    ToolSearchForm, WireKey,
+    ApiProtocol, CacheDiagnostics, Encoded, ModelRequest, ProviderError, TOOL_SEARCH, ToolDefinitions,
+    ToolLoading, ToolSearchForm, WireKey,
 };
 
 use super::config::{controls_binding, is_first_party, is_vendor};
@@ -20,6 +21,7 @@ use super::version::{self, Refused};
 use super::{extras, search};
 use crate::cache::{self, Lifetimes, marker};
 use crate::catalogue::{self, ModelFacts};
+use crate::claude::changes::{Changed, takes_system_messages};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Native};
 use crate::claude::limit;
@@ -61,6 +63,13 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     let plan = thinking::plan(request, facts, Some(most), choice.is_forced(), controls_binding(request));
     let config = &request.options.cache_config;
     let caching = request.model.prompt_cache;
+    let prewarms = cache::prewarms(request);
+    if prewarms {
+        check_prewarm(request, named, &format, &choice)?;
+    }
+    let changed = changed(request);
+    // From here on the request with which the conversation began; only its system prompt and its tools may differ.
+    let request = changed.as_ref().map_or(request, |changed| &*changed.first);
     let marked = |marks: bool, ttl| (caching && marks).then(|| marker(ttl));
     let ttl = lifetimes(request);
 
@@ -70,12 +79,15 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
         Named::InBody => body.field("model", &request.model.id),
         Named::InUrl(version) => body.field("anthropic_version", version),
     };
-    body.field("max_tokens", &plan.max_tokens.unwrap_or(most)).field("stream", &true);
+    let max_tokens = if prewarms { 0 } else { plan.max_tokens.unwrap_or(most) };
+    body.field("max_tokens", &max_tokens).field("stream", &!prewarms);
     let sampling = plan.takes_temperature && !version::refuses(&request.model, Refused::Sampling);
     if let Some(temperature) = request.options.temperature.filter(|t| t.is_finite() && sampling) {
         body.field("temperature", &temperature);
     }
-    plan.write(&mut body);
+    if !(prewarms && plan.has_budget()) {
+        plan.write(&mut body);
+    }
     write_output_config(&mut body, plan.effort, &format);
     write_choice(&choice, &mut body);
     let stops: Vec<&String> =
@@ -100,9 +112,52 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     if config.diagnostics == CacheDiagnostics::On && caching && is_first_party(&request.model) {
         write_diagnostics(&mut body, request);
     }
-    messages::write(body.key("messages"), request, marked(config.marks_messages(), ttl.messages));
+    let changes = changed.as_ref().map_or(&[][..], |changed| &changed.changes);
+    messages::write(body.key("messages"), request, changes, marked(config.marks_messages(), ttl.messages));
     body.close();
     Ok(out)
+}
+
+/// Returns the changed instructions that a request appends. Vertex AI and other hosts name their models in the same way, but
+/// only the vendor's own API documents tools that are defined within a conversation.
+pub(super) fn changed(request: &ModelRequest) -> Option<Changed<'_>> {
+    let config = &request.options.cache_config;
+    if config.changes != CacheChanges::Append
+        || request.model.api != ApiProtocol::AnthropicMessages
+        || !takes_system_messages(&request.model.id)
+    {
+        return None;
+    }
+    let plan = Plan::of(request);
+    Changed::of(request, |first, change| {
+        let mut names = change.added.iter().map(|tool| tool.name).chain(change.removed.iter().copied());
+        !change.has_tools() || (first.tools().next().is_some() && !names.any(|name| plan.replaces(name)))
+    })
+}
+
+/// Checks that a request can fill the cache without a reply.
+///
+/// # Errors
+/// Returns an error whose source is a [`PrewarmError`] if the API refuses the combination.
+fn check_prewarm(
+    request: &ModelRequest,
+    named: Named,
+    format: &format::Format<'_>,
+    choice: &Choice<'_>,
+) -> Result<(), ProviderError> {
+    let config = &request.options.cache_config;
+    let marks = config.marks_tools() || config.marks_system() || config.marks_messages();
+    let error = match (named, format) {
+        // The endpoint of Vertex AI only streams, which excludes such a request.
+        (Named::InUrl(_), _) => PrewarmError::Protocol { protocol: request.model.api },
+        (_, format::Format::Native(_) | format::Format::Tool { .. }) => {
+            PrewarmError::Setting { name: "response_format" }
+        }
+        _ if choice.is_forced() => PrewarmError::Setting { name: "tool_choice" },
+        _ if !request.model.prompt_cache || !marks => PrewarmError::Model,
+        _ => return Ok(()),
+    };
+    Err(cache::not_prewarmed(request, error))
 }
 
 /// Returns the container of the last reply, or the one that the caller named.

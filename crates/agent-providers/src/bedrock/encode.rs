@@ -13,7 +13,9 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+use agent_core::model::CacheChanges;
 use agent_core::model::ServerTool;
+use agent_core::provider::RecordedTool;
 use agent_core::{
     CacheTtl, Content, Encoded, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ToolDefinition,
     WireKey,
@@ -23,6 +25,7 @@ use serde_json::{Value, json};
 use super::family::Family;
 use crate::cache::Lifetimes;
 use crate::catalogue::{self, ModelFacts};
+use crate::claude::changes::{Changed, takes_system_messages};
 use crate::claude::choice::{Choice, choose};
 use crate::claude::format::{self, Format, Native};
 use crate::claude::thinking;
@@ -57,12 +60,16 @@ const GONE: &str = "This tool can no longer be called.";
 /// Returns an error if the protocol cannot express the request.
 pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     server_tools::check(request)?;
+    crate::cache::refuse_prewarm(request)?;
     let model = &*request.model;
     let family = Family::of(model);
     let facts = catalogue::find(&model.provider, &model.id);
     let format = format::choose(request, facts, native(facts))?;
     let choice = choose(request, &format, facts)?;
     let plan = thinking::plan(request, facts, model.max_tokens, choice.is_forced(), false);
+    let changed = changed(request);
+    // From here on the request with which the conversation began; only its system prompt and its tools may differ.
+    let request = changed.as_ref().map_or(request, |changed| &*changed.first);
     let config = &request.options.cache_config;
     let ttl = lifetimes(request);
     let prefix = ttl.map(|ttl| cache_point(ttl.prefix));
@@ -91,11 +98,26 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     messages::write(
         body.key("messages"),
         request,
+        changed.as_ref().map_or(&[], |changed| &changed.changes),
         family,
         ttl.filter(|_| config.marks_messages()).map(|ttl| cache_point(ttl.messages)),
     )?;
     body.close();
     Ok(out)
+}
+
+/// Returns the changed instructions that a request appends. The API has no definitions of tools within a conversation: a tool
+/// can only be removed, and added again as it was defined at the beginning.
+fn changed(request: &ModelRequest) -> Option<Changed<'_>> {
+    let config = &request.options.cache_config;
+    if config.changes != CacheChanges::Append || !takes_system_messages(&request.model.id) {
+        return None;
+    }
+    let forbidden = request.options.tool_choice == agent_core::ToolChoice::None;
+    Changed::of(request, |first, change| {
+        let is_defined = |tool: &RecordedTool<'_>| first.tools().any(|known| known == *tool);
+        !forbidden && change.added.iter().all(is_defined)
+    })
 }
 
 /// Returns whether the API can enforce a schema for the model. Models without an entry in the catalogue use the tool that

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use agent_core::model::CachePrewarm;
 use agent_core::{CacheBreakpoints, CacheTtl, ModelRequest};
 
 use super::Lifetimes;
@@ -18,6 +19,7 @@ const FIRST: (u32, u32) = (5, 6);
 pub(crate) struct OpenAiCache {
     lifetimes: Lifetimes,
     breakpoints: CacheBreakpoints,
+    prewarm: CachePrewarm,
 }
 
 impl OpenAiCache {
@@ -26,8 +28,11 @@ impl OpenAiCache {
     pub(crate) fn of(request: &ModelRequest, offered: &[CacheTtl]) -> Option<Self> {
         let config = &request.options.cache_config;
         let takes = request.model.prompt_cache && version(&request.model.id).is_some_and(|v| v >= FIRST);
-        (takes && config.enabled)
-            .then(|| Self { lifetimes: Lifetimes::of(config, offered), breakpoints: config.breakpoints })
+        (takes && config.enabled).then(|| Self {
+            lifetimes: Lifetimes::of(config, offered),
+            breakpoints: config.breakpoints,
+            prewarm: config.prewarm,
+        })
     }
 
     /// Returns whether the request places the breakpoints.
@@ -48,7 +53,8 @@ impl OpenAiCache {
     /// Writes the options, if they differ from the vendor's defaults. `compared` is the id of the response to compare with.
     pub(crate) fn write(self, body: &mut Members<'_>, compared: Option<&str>) {
         let ttl = Some(self.ttl()).filter(|ttl| *ttl != DEFAULT);
-        if ttl.is_none() && compared.is_none() && !self.is_explicit() {
+        let prewarms = self.prewarm == CachePrewarm::Only;
+        if ttl.is_none() && compared.is_none() && !self.is_explicit() && !prewarms {
             return;
         }
         let mut options = Members::open(body.key("prompt_cache_options"));
@@ -60,6 +66,9 @@ impl OpenAiCache {
         }
         if let Some(id) = compared {
             options.field("comparison_response_id", id);
+        }
+        if prewarms {
+            options.field("prewarm", &true);
         }
         options.close();
     }

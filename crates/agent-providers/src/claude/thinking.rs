@@ -137,6 +137,12 @@ impl Plan {
         self.thinking == Thinking::Unsaid && self.effort.is_none()
     }
 
+    /// Returns whether the request sets a number of tokens for thinking.
+    #[cfg_attr(not(feature = "anthropic"), allow(dead_code, reason = "only Anthropic has prewarming"))]
+    pub(crate) fn has_budget(&self) -> bool {
+        matches!(self.thinking, Thinking::Budget(_))
+    }
+
     /// Writes the `thinking` member, if there is one.
     pub(crate) fn write(&self, body: &mut Members<'_>) {
         let name = match self.thinking {

@@ -32,6 +32,7 @@ const SCHEMA: &str = "parametersJsonSchema";
 /// Returns an error if the protocol cannot express the request.
 pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     crate::server_tools::check(request)?;
+    crate::cache::refuse_prewarm(request)?;
     let known = Known::of(&request.model.id);
     let format = format::choose(request, known);
     let choice = choice(request, &format)?;

@@ -26,6 +26,7 @@ const FROM_TOOLS: &str = "The pictures that the tools above returned:";
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     server_tools::check(request)?;
+    crate::cache::refuse_prewarm(request)?;
     let model = &request.model;
     let url = request::endpoint(model, super::DEFAULT_BASE_URL, "/api/chat")?;
     let mut headers = request::json_headers();

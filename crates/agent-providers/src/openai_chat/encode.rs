@@ -80,6 +80,7 @@ pub(super) fn cache_lifetime(request: &ModelRequest) -> Option<Duration> {
 
 pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
     server_tools::check(request)?;
+    crate::cache::refuse_prewarm(request)?;
     let model = &request.model;
     let dialect = Dialect::of(model);
     let url = request::endpoint(model, dialect.base, "/chat/completions")?;

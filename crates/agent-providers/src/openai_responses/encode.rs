@@ -60,6 +60,19 @@ pub(super) fn reply(request: &ModelRequest, reply: &agent_core::AssistantMessage
     items::Writer::new(request, cache.is_some()).whole_reply(reply)
 }
 
+/// Returns a message of the user as a later request contains it; `None` if later requests write it in another way, because
+/// their input depends on the reply before it.
+#[cfg(feature = "openai-responses-ws")]
+pub(super) fn steering(request: &ModelRequest, message: &agent_core::AgentMessage) -> Option<Vec<u8>> {
+    let depends = options::cache(request).is_some_and(OpenAiCache::is_explicit)
+        || request.options.cache_config.diagnostics != agent_core::CacheDiagnostics::Off
+        || request.options.request_hook.is_some();
+    let mut history = agent_core::History::new();
+    history.push(message.clone()).ok().filter(|()| !depends)?;
+    let form = items::Writer::new(request, false).unit(history.units().next()?);
+    form.bytes().starts_with(br#"{"role":"user""#).then(|| form.bytes().to_vec())
+}
+
 /// Writes the members after those that differ between the transports. Returns the position of the input's value.
 fn rest(body: &mut Members<'_>, request: &ModelRequest) -> Result<usize, ProviderError> {
     options::write(body, request)?;

@@ -1,11 +1,13 @@
 //! OpenAI Responses over WebSocket: one connection for each conversation, over which a request sends only its new input.
 //!
-//! Suggested reading order: `message` (what is sent), `chain` (what the server already has), `pool` (the connections).
+//! Suggested reading order: `message` (what is sent), `chain` (what the server already has), `pool` (the connections),
+//! `steer` (messages of the user that end a reply early).
 
 mod chain;
 mod exchange;
 mod message;
 mod pool;
+mod steer;
 
 #[cfg(test)]
 mod tests;
@@ -120,7 +122,7 @@ impl StreamProvider for OpenAiResponsesWsProvider {
         let several = config::has_lanes(&request.model);
         let mut again = 0;
         loop {
-            let taken = match self.pool.take(&key, &body, several) {
+            let taken = match self.pool.claim(&key, &body).or_else(|| self.pool.take(&key, &body, several)) {
                 Some(taken) => taken,
                 None => {
                     match self.transport.open(&self.protocol, request, &url, headers.clone(), cancel).await? {
@@ -141,8 +143,14 @@ impl StreamProvider for OpenAiResponsesWsProvider {
                     }
                 }
             };
-            let asked =
-                Asked { protocol: &self.protocol, request, url: &url, headers: &headers, body: &body };
+            let asked = Asked {
+                protocol: &self.protocol,
+                request,
+                url: &url,
+                headers: &headers,
+                body: &body,
+                key: &key,
+            };
             match exchange(&self.pool, &asked, taken, sink, cancel).await {
                 Ok(completion) => return Ok(completion),
                 Err(Ended::Again(error)) if again < MAX_AGAIN => {

@@ -10,7 +10,7 @@ mod open;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -68,10 +68,19 @@ struct Shared {
 #[derive(Default)]
 struct Lanes {
     open: BTreeMap<String, mpsc::Sender<Piece>>,
+    /// The open lanes that nobody reads at present.
+    held: BTreeSet<String>,
     /// Whether no further lane is opened.
     retired: bool,
     /// Whether a lane was opened or closed since the idle time was last checked.
     used: bool,
+}
+
+impl Lanes {
+    /// Returns whether a lane is read.
+    fn is_read(&self) -> bool {
+        self.open.len() > self.held.len()
+    }
 }
 
 impl Socket {
@@ -95,9 +104,9 @@ impl Socket {
         !self.shared.lanes().retired
     }
 
-    /// Returns whether no reply is in progress.
+    /// Returns whether no reply is in progress that somebody reads.
     pub(crate) fn is_idle(&self) -> bool {
-        self.shared.lanes().open.is_empty()
+        !self.shared.lanes().is_read()
     }
 
     /// Opens no further lane. The connection is closed when the open ones have ended.
@@ -129,6 +138,7 @@ impl Shared {
     fn leave(&self, name: &str, ended: bool) {
         let mut lanes = self.lanes();
         lanes.open.remove(name);
+        lanes.held.remove(name);
         lanes.used = true;
         lanes.retired |= !ended;
         if lanes.retired && lanes.open.is_empty() {

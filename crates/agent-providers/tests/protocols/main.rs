@@ -23,6 +23,7 @@
 )]
 
 mod abilities;
+mod appended_changes;
 mod cache_breaks;
 mod caching;
 mod contracts;
@@ -32,6 +33,8 @@ mod errors;
 mod files;
 mod handoff;
 mod model_lists;
+mod prewarm;
+mod programmatic;
 mod reading;
 mod server_tool_runs;
 mod server_tools;

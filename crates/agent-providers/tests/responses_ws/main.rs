@@ -14,6 +14,8 @@
 mod faults;
 mod lanes;
 mod server;
+mod steered;
+mod steering;
 
 use std::sync::Arc;
 

@@ -15,6 +15,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 
+use crate::steered::{OpenReply, Steered};
+
 /// What the server does with a request instead of a plain answer.
 #[derive(Clone)]
 pub enum Fault {
@@ -40,6 +42,8 @@ pub enum Fault {
     Binary,
     /// Waits before it answers.
     Wait(Arc<Notify>),
+    /// Begins the reply, waits for a message that steers it, and goes on in this way.
+    Steered(Steered),
 }
 
 /// How the server answers an upgrade.
@@ -225,8 +229,9 @@ async fn http(
     stream.write_all(format!("{head}{events}").as_bytes()).await.unwrap();
 }
 
-async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, number: usize) {
+async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, connection: usize) {
     let mut known = BTreeMap::new();
+    let mut open: Option<OpenReply> = None;
     let (outgoing, mut waiting) = tokio::sync::mpsc::unbounded_channel::<String>();
     loop {
         let message = tokio::select! {
@@ -242,6 +247,16 @@ async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, num
             continue;
         };
         let body: Value = serde_json::from_str(&text).unwrap();
+        if body["type"] == "response.steer" {
+            let (events, cut) = steer(state, connection, open.take(), body, &mut known);
+            for event in events {
+                socket.send(Message::text(event.to_string())).await.unwrap();
+            }
+            if cut {
+                return;
+            }
+            continue;
+        }
         let fault = {
             let state = state.lock().unwrap();
             state.faults.get(&(state.asked.len() + 1)).cloned()
@@ -249,7 +264,13 @@ async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, num
         if let Some(Fault::Forget) = fault {
             known.clear();
         }
-        let (events, broken) = answer(state, number, false, body, &mut known);
+        let (events, broken) = answer(state, connection, false, body, &mut known);
+        if let Some(Fault::Steered(how)) = fault {
+            socket.send(Message::text(events[0].to_string())).await.unwrap();
+            let whole = state.lock().unwrap().asked.last().unwrap().whole.clone();
+            open = Some(OpenReply { events, whole, how });
+            continue;
+        }
         let mut events = events.into_iter().map(|event| event.to_string());
         match fault {
             Some(Fault::CutBefore) => return,
@@ -294,7 +315,7 @@ async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, num
                 continue;
             }
             Some(Fault::Pings) => socket.send(Message::Ping("a".into())).await.unwrap(),
-            Some(Fault::CutAfter | Fault::Forget) | None => {}
+            Some(Fault::CutAfter | Fault::Forget | Fault::Steered(_)) | None => {}
         }
         for event in events {
             socket.send(Message::text(event)).await.unwrap();
@@ -306,6 +327,26 @@ async fn serve(mut socket: WebSocketStream<TcpStream>, state: &Mutex<State>, num
             return;
         }
     }
+}
+
+/// Checks a message that steers the open reply and returns the events that follow it, and whether the connection then ends.
+fn steer(
+    state: &Mutex<State>,
+    connection: usize,
+    open: Option<OpenReply>,
+    body: Value,
+    known: &mut BTreeMap<String, Vec<Value>>,
+) -> (Vec<Value>, bool) {
+    let mut state = state.lock().unwrap();
+    let number = state.asked.len() + 1;
+    let Some(reply) = open else {
+        state.problems.push(format!("no open reply: {body}"));
+        return (vec![], false);
+    };
+    let answer = reply.steered(&body, number, known);
+    state.problems.extend(answer.problem);
+    state.asked.push(Asked { connection, http: false, body, whole: answer.whole });
+    (answer.events, answer.cut)
 }
 
 /// Checks a request and returns the events of its answer, and whether it was refused.

@@ -23,8 +23,8 @@ use crate::identity::{LoopId, StepKey, Timestamp};
 use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
 use crate::prefix::{CacheBreak, Call, Found, Prefixes};
 use crate::provider::{
-    Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, StreamEvent,
-    StreamProvider,
+    Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, SteeringFeed,
+    StreamEvent, StreamProvider,
 };
 use crate::run::{Failure, Input, PartialReply, Reply, Run, Step};
 use crate::tool::Tools;
@@ -75,6 +75,8 @@ pub struct ModelCall {
     unknown: Option<Box<UnknownModel>>,
     log: ReplyLog,
     span: Span,
+    /// Reports steering while the reply arrives.
+    pub(crate) steering: Option<SteeringFeed>,
 }
 
 /// What one poll of the provider delivered.
@@ -122,6 +124,7 @@ impl ModelCall {
             unknown: unknown_model(config, &performer.unknown_models, run.loop_id(), route),
             log: ReplyLog::new(),
             span,
+            steering: None,
         })
     }
 
@@ -170,6 +173,7 @@ impl ModelCall {
                 if self.max_output.is_some() {
                     request.options.max_tokens = self.max_output;
                 }
+                request.steering = self.steering.take();
                 (provider, request)
             }
             Err(message) => {

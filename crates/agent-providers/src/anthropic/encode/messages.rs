@@ -3,19 +3,24 @@
 
 use std::collections::BTreeSet;
 
+use agent_core::provider::RecordedTool;
 use agent_core::{
     Citation, Citing, Content, DocumentContent, Encoded, FileSource, History, ImageContent, ModelRequest,
-    SearchResultContent, StopReason, ThinkingContent, Unit,
+    SearchResultContent, StopReason, ThinkingContent, Unit, UnitKind, WireKey,
 };
 use serde_json::Value;
 
+use super::SCHEMA;
 use crate::anthropic::config::is_vendor;
+use crate::anthropic::server_tools::Plan;
 use crate::anthropic::{extras, search};
+use crate::claude::changes::{self, Change, Places};
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, Part, Writer};
 use crate::handoff::{self, Handoff};
 use crate::json::{self, Members};
 use crate::marks::Marks;
+use crate::tool_schema;
 
 /// The media type of the documents that the API takes as data.
 const PDF: &str = "application/pdf";
@@ -23,8 +28,14 @@ const PDF: &str = "application/pdf";
 /// The message inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] = br#"{"role":"user","content":[{"type":"text","text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages. The cache marker in the second-to-last message ends the cacheable prefix.
-pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'static [u8]>) {
+/// Writes the list of messages with these changes of the instructions among them. The cache marker in the second-to-last
+/// message of a user or the model ends the cacheable prefix.
+pub(super) fn write(
+    out: &mut Vec<u8>,
+    request: &ModelRequest,
+    changes: &[Change<'_>],
+    marker: Option<&'static [u8]>,
+) {
     let keeps_unsigned = !is_vendor(&request.model);
     let known = search::known_tools(request);
     let is_partial = known.is_some() || has_abandoned(&request.history);
@@ -44,7 +55,9 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'
         out.extend_from_slice(form.bytes());
         marks.extend(form, base);
     };
-    if is_partial {
+    if !changes.is_empty() {
+        write_changed(out, request, changes, (&writer, key), &mut marks);
+    } else if is_partial {
         each_part(&request.history, |unit, part| {
             let form = writer.part(unit, part).encoded();
             if !form.bytes().is_empty() {
@@ -58,6 +71,76 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, marker: Option<&'
         out.splice(at..at, marker.iter().copied());
     }
     out.push(b']');
+}
+
+/// Writes the conversation with changes of the instructions among its messages.
+fn write_changed(
+    out: &mut Vec<u8>,
+    request: &ModelRequest,
+    changes: &[Change<'_>],
+    (writer, key): (&Writer<'_, Form<'_>>, WireKey),
+    marks: &mut Marks,
+) {
+    let plan = Plan::of(request);
+    let start = out.len();
+    let mut places = Places::new(changes);
+    let mut follows_user = false;
+    let system = |out: &mut Vec<u8>, due: &[&Change<'_>]| {
+        if !due.is_empty() {
+            out.push(b',');
+            write_system(out, due, &plan);
+        }
+    };
+    let units: Vec<_> = request.history.units().collect();
+    for (at, unit) in units.iter().enumerate() {
+        places.reach(at);
+        if !Handoff::shows(unit) {
+            continue;
+        }
+        let is_reply = unit.reply().is_some();
+        if is_reply {
+            system(out, &places.take(follows_user));
+        }
+        let is_paused = unit.reply().is_some_and(|reply| reply.stop_reason == StopReason::Paused);
+        let next = || units.iter().skip(at + 1).find(|unit| Handoff::shows(unit));
+        let is_abandoned = is_paused && next().is_some_and(|next| next.reply().is_none());
+        let mut read = |form: &Encoded| {
+            if form.bytes().is_empty() {
+                return;
+            }
+            if out.len() > start {
+                out.push(b',');
+            } else if form.bytes().starts_with(ASSISTANT) {
+                out.extend_from_slice(OPENING);
+                out.push(b',');
+            }
+            let base = out.len();
+            out.extend_from_slice(form.bytes());
+            marks.extend(form, base);
+            follows_user = !is_reply || unit.kind() == UnitKind::Exchange;
+        };
+        match is_abandoned {
+            true => read(&writer.part(unit, Part::WithoutOpenCalls).encoded()),
+            false => unit.wire().with(key, || writer.unit(unit).encoded(), read),
+        }
+    }
+    system(out, &places.take(follows_user));
+}
+
+/// Writes a message of the system with these changes.
+fn write_system(out: &mut Vec<u8>, due: &[&Change<'_>], plan: &Plan<'_>) {
+    let added = |out: &mut Vec<u8>, tool: &RecordedTool<'_>| {
+        out.extend_from_slice(br#"{"type":"tool_addition","tool":{"type":"tool_definition","definition":"#);
+        tool_schema::write_declaration(out, tool.name, tool.description, SCHEMA, tool.parameters);
+        plan.write_callers(out, tool.callers);
+        out.extend_from_slice(b"}}");
+    };
+    let removed = |out: &mut Vec<u8>, name: &str| {
+        out.extend_from_slice(br#"{"type":"tool_removal","tool":{"type":"tool_reference","name":"#);
+        json::write(out, name);
+        out.extend_from_slice(b"}}");
+    };
+    changes::write(out, due, br#"{"type":"text","text":"#, added, removed);
 }
 
 /// Calls `read` with each unit that is sent, and with the part of it that is sent.

@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 
+use agent_core::provider::RecordedTool;
 use agent_core::{
     Citation, Content, Encoded, ErrorKind, ImageContent, Message, ModelRequest, ProviderError,
     ThinkingContent, Unit,
@@ -11,10 +12,11 @@ use agent_core::{
 use super::files;
 use crate::bedrock::citation;
 use crate::bedrock::family::Family;
+use crate::claude::changes::{self, Change, Places};
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, USER, Writer};
 use crate::handoff::{self, Handoff, ImageOut};
-use crate::json::Members;
+use crate::json::{self, Members};
 use crate::marks::Marks;
 use crate::request::refuse;
 
@@ -26,13 +28,15 @@ const OF_OTHER_KIND: u32 = u32::MAX - 2;
 const OPENING: &[u8] =
     br#"{"role":"user","content":[{"text":"[the beginning of the conversation is not shown]"}]}"#;
 
-/// Writes the list of messages. The cache point after the second-to-last message ends the cacheable prefix.
+/// Writes the list of messages with these changes of the instructions among them. The cache point after the second-to-last
+/// message of a user or the model ends the cacheable prefix.
 ///
 /// # Errors
 /// Returns an error if an image cannot be sent.
 pub(super) fn write(
     out: &mut Vec<u8>,
     request: &ModelRequest,
+    changes: &[Change<'_>],
     family: Family,
     cache_point: Option<&'static [u8]>,
 ) -> Result<(), ProviderError> {
@@ -47,7 +51,15 @@ pub(super) fn write(
     let mut turns = Turns { out, start: 0, marks: Marks::default(), open: None };
     turns.out.push(b'[');
     turns.start = turns.out.len();
-    for unit in request.history.units().filter(|u| Handoff::shows(u)) {
+    let mut places = Places::new(changes);
+    for (at, unit) in request.history.units().enumerate() {
+        places.reach(at);
+        if !Handoff::shows(unit) {
+            continue;
+        }
+        if unit.reply().is_some() {
+            turns.system(&mut places);
+        }
         let held = count_documents(unit);
         let key = match held {
             0 => key,
@@ -60,6 +72,7 @@ pub(super) fn write(
             refuse(&request.model, ErrorKind::Other, why, "give the picture as base64: Content::image")
         })?;
     }
+    turns.system(&mut places);
     turns.close();
     if let Some((at, point)) = turns.marks.before_last().zip(cache_point) {
         turns.out.splice(at..at, point.iter().copied());
@@ -119,6 +132,30 @@ impl Turns<'_> {
             side = USER;
         }
         Ok(())
+    }
+
+    /// Writes the changes that can be written here, as a message of the system. The API accepts one behind a message of the
+    /// user only.
+    fn system(&mut self, places: &mut Places<'_, '_>) {
+        let due = places.take(self.open.is_some_and(|(role, _)| role == USER));
+        if due.is_empty() {
+            return;
+        }
+        self.close();
+        self.out.push(b',');
+        let reference = |out: &mut Vec<u8>, name: &str| {
+            json::write(out, name);
+            out.extend_from_slice(b"}}}");
+        };
+        let added = |out: &mut Vec<u8>, tool: &RecordedTool<'_>| {
+            out.extend_from_slice(br#"{"toolAddition":{"tool":{"name":"#);
+            reference(out, tool.name);
+        };
+        let removed = |out: &mut Vec<u8>, name: &str| {
+            out.extend_from_slice(br#"{"toolRemoval":{"tool":{"name":"#);
+            reference(out, name);
+        };
+        changes::write(self.out, &due, br#"{"text":"#, added, removed);
     }
 
     fn close(&mut self) {

@@ -65,6 +65,11 @@ impl Ending {
                 "" | "max_output_tokens" | "max_tokens" | "length" => {
                     Ok(Completion::new(StopReason::Length).with_vendor_reason(reason_in_full(&reason)))
                 }
+                // Steering ended it at an item, so it is complete up to there.
+                "steered" => {
+                    let stop = if called { StopReason::ToolUse } else { StopReason::Stop };
+                    Ok(Completion::new(stop).with_vendor_reason("incomplete:steered"))
+                }
                 "content_filter" => Err(error::fail(
                     ErrorKind::Api,
                     "the provider's content filter withheld the reply",

@@ -233,7 +233,7 @@ impl<'r> Writer<'r> {
         plan.named
     }
 
-    /// Writes a reply; `None` if the server has items of it that are left out, except reasoning.
+    /// Writes a reply, which may be empty; `None` if the server has items of it that are left out, except reasoning.
     #[cfg(feature = "openai-responses-ws")]
     pub(super) fn whole_reply(&self, reply: &AssistantMessage) -> Option<Vec<u8>> {
         let steps = self.steps(reply);
@@ -244,7 +244,7 @@ impl<'r> Writer<'r> {
         }
         let mut out = Vec::new();
         self.reply(&mut out, reply);
-        Some(out).filter(|out| !out.is_empty())
+        (!out.is_empty() || reply.content.is_empty()).then_some(out)
     }
 
     fn steps<'m>(&self, reply: &'m AssistantMessage) -> Vec<Step<'m>> {

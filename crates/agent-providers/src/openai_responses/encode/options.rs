@@ -1,6 +1,6 @@
 //! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
-use agent_core::model::{ReasoningContext, ReasoningMode};
+use agent_core::model::{PrewarmError, ReasoningContext, ReasoningMode};
 use agent_core::{
     CacheDiagnostics, CacheTtl, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm,
     ThinkingLevel, ToolChoice,
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::server_tools;
-use crate::cache::OpenAiCache;
+use crate::cache::{self, OpenAiCache};
 use crate::catalogue::{self, ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
@@ -94,7 +94,11 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     {
         body.field("prompt_cache_key", &key);
     }
-    if let Some(cache) = cache(request) {
+    let cache = cache(request);
+    if cache::prewarms(request) && cache.is_none() {
+        return Err(cache::not_prewarmed(request, PrewarmError::Model));
+    }
+    if let Some(cache) = cache {
         let asks = request.options.cache_config.diagnostics == CacheDiagnostics::On;
         let compared = asks.then(|| Handoff::new(request, IdRule::word(64)).last_response_id()).flatten();
         cache.write(body, compared);

@@ -17,7 +17,7 @@ impl Chain {
     /// Returns the chain after a reply with these items; `None` if the request does not allow one.
     pub(super) fn after(body: &Body, response_id: String, reply: &[u8]) -> Option<Self> {
         let mut known = body.input.strip_suffix(b"]").filter(|_| body.continues)?.to_vec();
-        if known.len() > 1 {
+        if known.len() > 1 && !reply.is_empty() {
             known.push(b',');
         }
         known.extend_from_slice(reply);

@@ -1,18 +1,21 @@
 //! Sends one request over a lane and decodes the events of its reply.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use agent_core::{
-    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLog,
-    StreamEvent,
+    CancellationToken, Completion, ErrorContext, ErrorKind, EventSink, MessageRef, ModelRequest,
+    ProviderError, ReplyLog, StopReason, StreamEvent,
 };
 use http::HeaderMap;
 use serde::Deserialize;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::chain::Chain;
 use super::message::Body;
-use super::pool::{Pool, Taken};
+use super::pool::{Held, Key, Pool, Taken};
+use super::steer::{self, Sent, Steering, Successor};
 use crate::json::Text;
 use crate::openai_responses::encode;
 use crate::protocol::{Decode, Flow, Frame, Protocol, Rejection};
@@ -32,6 +35,7 @@ pub(super) struct Asked<'r> {
     pub(super) url: &'r reqwest::Url,
     pub(super) headers: &'r HeaderMap,
     pub(super) body: &'r Body,
+    pub(super) key: &'r Key,
 }
 
 /// Why there is no complete reply.
@@ -81,13 +85,22 @@ pub(super) async fn exchange(
     sink: &mut EventSink<'_>,
     cancel: &CancellationToken,
 ) -> Result<Completion, Ended> {
-    let Taken { mut lane, socket, chain } = taken;
+    let Taken { mut lane, socket, chain, steer } = taken;
     let items = chain.as_ref().and_then(|chain| chain.new_items(asked.body));
     let previous = chain.as_ref().zip(items).map(|(chain, items)| (chain.response_id.as_str(), items));
-    let message = asked.body.message(lane.stream_id(), previous);
-    let mut tap = shown(asked, &message);
-    if !lane.send(message).await {
-        return Err(Ended::Again(closed()));
+    let first = match &steer {
+        Some(_) => begun(&mut lane, cancel).await?,
+        None => None,
+    };
+    let mut tap;
+    if first.is_some() {
+        tap = shown(asked, steer.as_deref().unwrap_or_default());
+    } else {
+        let message = asked.body.message(lane.stream_id(), previous);
+        tap = shown(asked, &message);
+        if !lane.send(message).await {
+            return Err(Ended::Again(closed()));
+        }
     }
     let log = Mutex::new(ReplyLog::new());
     let (emitted, content) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -100,17 +113,39 @@ pub(super) async fn exchange(
         sink(event);
     };
     let mut decoder = asked.protocol.decoder(asked.request);
-    let end = receive(asked, &mut lane, &mut *decoder, (sink, &content, &mut tap), cancel).await;
+    let mut steering = Steering::default();
+    let end = receive(
+        asked,
+        &mut lane,
+        &mut *decoder,
+        (sink, &content, &mut tap),
+        (first, &log, &mut steering),
+        cancel,
+    )
+    .await;
     let fresh = !emitted.load(Ordering::Relaxed);
     match end {
         Ok(completion) => {
-            lane.end();
             if let Some(tap) = &mut tap {
                 tap.end(true);
             }
             let log = log.into_inner().unwrap_or_else(PoisonError::into_inner);
-            if let Some(chain) = continued(asked, &log, &completion) {
-                pool.replied(&socket, chain);
+            let chain = continued(asked, &log, &completion);
+            match (steering, chain) {
+                (Steering::Sent(sent), Some(chain)) if completion.stop_reason != StopReason::ToolUse => {
+                    lane.set_held(true);
+                    let Sent { items, message } = sent;
+                    pool.hold(asked.key, Held { lane, socket, chain, items, message });
+                }
+                // The server holds the message until it has the results of the calls, and would put it before them. Without
+                // its connection it forgets the message.
+                (Steering::Sent(_), _) => drop(lane),
+                (Steering::None | Steering::Refused, chain) => {
+                    lane.end();
+                    if let Some(chain) = chain {
+                        pool.replied(&socket, chain);
+                    }
+                }
             }
             Ok(completion)
         }
@@ -152,16 +187,64 @@ impl From<ProviderError> for Stopped {
     }
 }
 
-/// Decodes the events of a reply until it ends.
+/// Waits for the beginning of a reply that the server was asked for by steering; `None` if the request has to be sent.
+async fn begun(lane: &mut Lane, cancel: &CancellationToken) -> Result<Option<Utf8Bytes>, Ended> {
+    match steer::successor(lane, cancel).await {
+        Ok(Successor::Begun(text)) => Ok(Some(text)),
+        Ok(Successor::Refused) => Ok(None),
+        Ok(Successor::Waiting) => Err(Ended::Again(closed())),
+        Err(ProviderError::Cancelled) => Err(Ended::Failed(ProviderError::Cancelled)),
+        Err(error) => Err(Ended::Again(error)),
+    }
+}
+
+/// Decodes the events of a reply until it ends, and sends a message with which the user steers it. `first` is an event that has
+/// arrived.
 async fn receive(
     asked: &Asked<'_>,
     lane: &mut Lane,
     decoder: &mut dyn Decode,
     (sink, content, tap): (&mut EventSink<'_>, &AtomicBool, &mut Option<Answering>),
+    (mut first, log, steering): (Option<Utf8Bytes>, &Mutex<ReplyLog>, &mut Steering),
     cancel: &CancellationToken,
 ) -> Result<Completion, Stopped> {
+    let feed = steer::feed(asked.request);
+    let mut steered = pin!(async {
+        match &feed {
+            Some(feed) => feed.first().await,
+            None => std::future::pending().await,
+        }
+    });
+    let mut listens = feed.is_some();
+    let mut waiting: Option<MessageRef> = None;
     loop {
-        let text = match lane.receive(cancel).await {
+        if let Some(message) = waiting.take() {
+            let id = log.lock().unwrap_or_else(PoisonError::into_inner).response_id();
+            match id.filter(|id| !id.is_empty() && asked.body.continues) {
+                Some(id) => {
+                    if let Some(sent) = Sent::new(asked.request, &id, &message)
+                        && lane.send(sent.message.clone()).await
+                    {
+                        *steering = Steering::Sent(sent);
+                    }
+                }
+                // The reply has no id yet.
+                None => waiting = Some(message),
+            }
+        }
+        let received = match first.take() {
+            Some(text) => Ok(text),
+            None => tokio::select! {
+                biased;
+                message = &mut steered, if listens => {
+                    listens = false;
+                    waiting = Some(message);
+                    continue;
+                }
+                received = lane.receive(cancel) => received,
+            },
+        };
+        let text = match received {
             Ok(text) => text,
             Err(ProviderError::Cancelled) => return Err(ProviderError::Cancelled.into()),
             Err(error) => {
@@ -175,6 +258,9 @@ async fn receive(
             tap.piece(b"\n");
         }
         let text = text.as_str();
+        if steering.read(text) {
+            continue;
+        }
         let refused = rejection(asked, text);
         let flow = decoder.push(Frame { event: None, data: text }, sink);
         if content.swap(false, Ordering::Relaxed) {

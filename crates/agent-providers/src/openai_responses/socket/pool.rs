@@ -18,6 +18,9 @@ pub(super) const MAX_CHAINS: usize = 4;
 /// The maximum number of bytes of conversations that are stored for a connection, to compare them with later requests.
 pub(super) const MAX_CHAIN_BYTES: usize = 32 << 20;
 
+/// The maximum number of lanes on which a reply begins by itself. The oldest is dropped.
+const MAX_HELD: usize = 16;
+
 /// The maximum number of addresses that are remembered as used over HTTP.
 const MAX_FALLBACKS: usize = 256;
 
@@ -40,6 +43,20 @@ pub(super) struct Taken {
     pub(super) lane: Lane,
     pub(super) socket: Arc<Socket>,
     pub(super) chain: Option<Chain>,
+    /// The message with which the server was asked for this reply already.
+    pub(super) steer: Option<String>,
+}
+
+/// A lane on which the server begins the next reply by itself, with a message of the user that it already has.
+pub(super) struct Held {
+    pub(super) lane: Lane,
+    pub(super) socket: Arc<Socket>,
+    /// The reply that was steered.
+    pub(super) chain: Chain,
+    /// The items that the server has, as a request contains them.
+    pub(super) items: Vec<u8>,
+    /// The message that the server received.
+    pub(super) message: String,
 }
 
 #[derive(Default)]
@@ -49,6 +66,8 @@ pub(super) struct Pool(Mutex<State>);
 struct State {
     /// The connection that was used least recently is the first.
     connections: Vec<Connection>,
+    /// The oldest is the first.
+    held: Vec<(Key, Held)>,
     /// The addresses that are used over HTTP, with the reason until it is reported.
     fallbacks: BTreeMap<String, Option<String>>,
 }
@@ -88,7 +107,7 @@ impl Pool {
             let chain = fitting.max_by_key(|chain| chain.len()).cloned();
             let socket = Arc::clone(&connection.socket);
             state.connections.push(connection);
-            return Some(Taken { lane, socket, chain });
+            return Some(Taken { lane, socket, chain, steer: None });
         }
         None
     }
@@ -105,7 +124,33 @@ impl Pool {
             let Some(at) = state.connections.iter().position(idle) else { break };
             state.connections.remove(at).socket.retire();
         }
-        Some(Taken { lane, socket, chain: None })
+        Some(Taken { lane, socket, chain: None, steer: None })
+    }
+
+    /// Stores a lane on which the next reply begins by itself.
+    pub(super) fn hold(&self, key: &Key, held: Held) {
+        let mut state = self.state();
+        state.held.retain(|(_, held)| held.socket.is_open());
+        if state.held.len() >= MAX_HELD {
+            state.held.remove(0);
+        }
+        state.held.push((key.clone(), held));
+    }
+
+    /// Takes the lane on which the reply to this request begins by itself. A lane whose conversation continues in another way
+    /// is dropped, which closes its connection: the server would give the reply to a request that nobody makes.
+    pub(super) fn claim(&self, key: &Key, body: &Body) -> Option<Taken> {
+        let mut state = self.state();
+        let continues = |(of, held): &(Key, Held)| of == key && held.chain.new_items(body).is_some();
+        let at = state.held.iter().position(continues)?;
+        let (_, mut held) = state.held.remove(at);
+        drop(state);
+        if held.chain.new_items(body) != Some(&*held.items) {
+            return None;
+        }
+        held.lane.set_held(false);
+        let Held { lane, socket, chain, message, .. } = held;
+        Some(Taken { lane, socket, chain: Some(chain), steer: Some(message) })
     }
 
     /// Records a reply that later requests can continue.

@@ -105,7 +105,22 @@ async fn deliver(shared: &Shared, text: Utf8Bytes) {
     let has_name = memchr::memmem::find(text.as_bytes(), b"\"stream_id\"").is_some();
     let address: Address<'_> =
         if has_name { serde_json::from_str(text.as_str()).unwrap_or_default() } else { Address::default() };
-    let lane = shared.lanes().open.get(address.stream_id.as_str()).cloned();
+    let name = address.stream_id.as_str().to_owned();
+    let lane = {
+        let mut lanes = shared.lanes();
+        match lanes.open.get(&name).cloned() {
+            // A lane that nobody reads must not delay the others.
+            Some(lane) if lanes.held.contains(&name) => {
+                if lane.try_send(Piece::Text(text)).is_err() {
+                    lanes.open.remove(&name);
+                    lanes.held.remove(&name);
+                    lanes.retired = true;
+                }
+                return;
+            }
+            lane => lane,
+        }
+    };
     match lane {
         Some(lane) => {
             // A lane that is dropped no longer needs the event.
@@ -121,7 +136,7 @@ async fn unused(shared: &Shared, limit: Duration) {
     while checks < CHECKS {
         tokio::time::sleep(limit / CHECKS).await;
         let mut lanes = shared.lanes();
-        let used = std::mem::take(&mut lanes.used) || !lanes.open.is_empty();
+        let used = std::mem::take(&mut lanes.used) || lanes.is_read();
         checks = if used { 0 } else { checks + 1 };
         // No request may be sent over a connection that is about to be closed.
         lanes.retired |= checks >= CHECKS;

@@ -96,6 +96,21 @@ impl Lane {
         self.bytes_without_content = 0;
     }
 
+    /// Sets whether somebody reads the lane. The connection does not wait for one that nobody reads: it is closed if too many
+    /// events arrive, or with an idle connection. Reading begins a new reply with the time limits of a new request.
+    pub(crate) fn set_held(&mut self, held: bool) {
+        let mut lanes = self.shared.lanes();
+        if held && lanes.open.contains_key(&self.name) {
+            lanes.held.insert(self.name.clone());
+        } else {
+            lanes.held.remove(&self.name);
+            lanes.used = true;
+        }
+        drop(lanes);
+        self.begun = false;
+        self.had_content();
+    }
+
     /// Marks the reply as ended. The connection can then serve another request.
     pub(crate) fn end(mut self) {
         self.ended = true;

@@ -23,6 +23,7 @@ mod secret;
 mod server_tool;
 mod stored;
 mod thinking;
+mod vendor_context;
 
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use server_tool::{
 pub use thinking::{
     ReasoningContext, ReasoningMode, ReasoningOptions, ThinkingBudgets, ThinkingForm, ThinkingLevel,
 };
+pub use vendor_context::{ClearResults, VendorContext, VendorContextError};
 
 /// Controls whether the model must, may or must not call tools.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

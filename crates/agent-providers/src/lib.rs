@@ -174,6 +174,8 @@ mod token_count;
 mod tool_schema;
 #[cfg(feature = "http-protocols")]
 pub mod transport;
+#[cfg(feature = "http-protocols")]
+mod vendor_context;
 #[cfg(feature = "vertex")]
 pub mod vertex;
 

@@ -14,11 +14,14 @@ use serde_json::{Map, Value};
 
 pub(crate) use calls::ServerCalls;
 
-/// Checks the vendor's tools of a request, and whether code can call the tools that only code may call.
+/// Checks the vendor's features of a request: its tools, whether code can call the tools that only code may call, and what
+/// happens with long conversations.
 ///
 /// # Errors
-/// Returns an error whose source is a [`ServerToolError`].
+/// Returns an error whose source is a [`ServerToolError`] or a
+/// [`VendorContextError`](agent_core::model::VendorContextError).
 pub(crate) fn check(request: &ModelRequest) -> Result<(), ProviderError> {
+    crate::vendor_context::check(request)?;
     let tools = &request.options.server_tools;
     if tools.is_empty() && !request.tools.are_called_by_code() {
         return Ok(());

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::wire_hooks::WireHooks;
 use crate::model::{
     CacheConfig, ReasoningOptions, ResponseFormat, ServerTool, ThinkingBudgets, ThinkingLevel, ToolChoice,
+    VendorContext,
 };
 
 /// A hook that receives the JSON body of a request before it is sent. `Some` replaces the body, `None` leaves it.
@@ -38,6 +39,8 @@ pub struct RequestOptions {
     pub tool_choice: ToolChoice,
     /// The tools of the model's vendor that the model may use. Default: none.
     pub server_tools: Vec<ServerTool>,
+    /// What the vendor's servers do when the conversation becomes long. Default: nothing.
+    pub vendor_context: Option<VendorContext>,
     /// The form of the answer: text, or JSON that fits a schema. Default: text.
     pub response_format: ResponseFormat,
     /// Texts at which the model stops. Default: none.

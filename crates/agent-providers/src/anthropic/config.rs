@@ -87,6 +87,9 @@ pub(super) fn headers(request: &ModelRequest) -> Result<HeaderMap, ProviderError
         headers.append(ANTHROPIC_BETA, HeaderValue::from_static(BINDING_CONTROLS));
     }
     server_tools::add_betas(&mut headers, request);
+    for beta in crate::vendor_context::betas(request) {
+        headers.append(ANTHROPIC_BETA, HeaderValue::from_static(beta));
+    }
     if encode::changed(request).is_some_and(|changed| changed.changes.iter().any(Change::has_tools)) {
         headers.append(ANTHROPIC_BETA, HeaderValue::from_static(INLINE_TOOLS));
     }

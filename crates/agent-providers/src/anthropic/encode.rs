@@ -31,6 +31,7 @@ use crate::handoff::Handoff;
 use crate::json::{self, Members};
 use crate::server_tools::{self, has_tools};
 use crate::tool_schema;
+use crate::vendor_context;
 
 /// The member of a tool that contains its schema.
 const SCHEMA: &str = "input_schema";
@@ -112,6 +113,7 @@ pub(crate) fn body(request: &ModelRequest, named: Named) -> Result<Vec<u8>, Prov
     if config.diagnostics == CacheDiagnostics::On && caching && is_first_party(&request.model) {
         write_diagnostics(&mut body, request);
     }
+    vendor_context::write_edits(&mut body, request);
     let changes = changed.as_ref().map_or(&[][..], |changed| &changed.changes);
     messages::write(body.key("messages"), request, changes, marked(config.marks_messages(), ttl.messages));
     body.close();
@@ -154,6 +156,7 @@ fn check_prewarm(
             PrewarmError::Setting { name: "response_format" }
         }
         _ if choice.is_forced() => PrewarmError::Setting { name: "tool_choice" },
+        _ if request.options.vendor_context.is_some() => PrewarmError::Setting { name: "vendor_context" },
         _ if !request.model.prompt_cache || !marks => PrewarmError::Model,
         _ => return Ok(()),
     };

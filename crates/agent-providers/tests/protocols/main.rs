@@ -42,4 +42,5 @@ mod server_tools;
 mod support;
 mod typed_answers;
 mod unknown_models;
+mod vendor_context;
 mod wire_hooks;

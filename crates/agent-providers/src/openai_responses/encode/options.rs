@@ -103,6 +103,7 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
         let compared = asks.then(|| Handoff::new(request, IdRule::word(64)).last_response_id()).flatten();
         cache.write(body, compared);
     }
+    crate::vendor_context::write_threshold(body, request);
     Ok(())
 }
 

@@ -74,9 +74,20 @@ mod body_buffer;
 #[cfg(any(
     feature = "anthropic",
     feature = "bedrock",
+    feature = "google",
+    feature = "ollama",
     feature = "openai-chat",
     feature = "openai-responses"
 ))]
+#[cfg_attr(
+    not(any(
+        feature = "anthropic",
+        feature = "bedrock",
+        feature = "openai-chat",
+        feature = "openai-responses"
+    )),
+    allow(dead_code, reason = "the other protocols have no lifetimes of caches")
+)]
 mod cache;
 #[cfg(feature = "http-protocols")]
 mod call_ids;

@@ -66,7 +66,7 @@ impl<'r> Change<'r> {
     }
 }
 
-/// Returns what the model is told about a changed system prompt: what was added at its end, or all of it.
+/// Returns the text about a changed system prompt: what was added at its end, or all of it.
 fn said<'r>(old: &str, new: &'r str) -> Cow<'r, str> {
     match new.strip_prefix(old) {
         Some(more) => Cow::Borrowed(more.trim_start()),

@@ -68,7 +68,7 @@ struct Shared {
 #[derive(Default)]
 struct Lanes {
     open: BTreeMap<String, mpsc::Sender<Piece>>,
-    /// The open lanes that nobody reads at present.
+    /// The open lanes that are not read at present.
     held: BTreeSet<String>,
     /// Whether no further lane is opened.
     retired: bool,
@@ -104,7 +104,7 @@ impl Socket {
         !self.shared.lanes().retired
     }
 
-    /// Returns whether no reply is in progress that somebody reads.
+    /// Returns whether no reply is in progress that is read.
     pub(crate) fn is_idle(&self) -> bool {
         !self.shared.lanes().is_read()
     }

@@ -175,7 +175,7 @@ async fn anthropic_gets_changes_as_messages_and_keeps_its_cache() {
         {"type": "tool_removal", "tool": {"type": "tool_reference", "name": "find"}},
         {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition("read")}},
     ]);
-    assert_eq!(system_messages(&scene.last()), [of_tools.clone()]);
+    assert_eq!(system_messages(&scene.last()), std::slice::from_ref(&of_tools));
 
     scene.agent.set_system_prompt("You are careful.\n\nAnswer in French.");
     assert_eq!(scene.breaks("And?").await, []);

@@ -73,37 +73,25 @@ fn fault(asked: &Asked) -> Option<Value> {
     let mut open: BTreeMap<String, Value> = BTreeMap::new();
     for (at, item) in body["input"].as_array().unwrap().iter().enumerate() {
         let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-        match item["type"].as_str().unwrap_or("message") {
+        let is_wrong = match item["type"].as_str().unwrap_or("message") {
             "program" => {
-                if *item != program() {
-                    return refuse(format!("input[{at}]: not the program that was sent: {item}"));
-                }
                 programs.insert(text("call_id"), true);
+                *item != program()
             }
             "function_call" => {
                 let caller = item["caller"]["caller_id"].as_str().unwrap_or_default();
-                if item["caller"]["type"] != "program" || programs.get(caller) != Some(&true) {
-                    return refuse(format!("input[{at}]: a call of no running program: {item}"));
-                }
                 open.insert(text("call_id"), item["caller"].clone());
+                item["caller"]["type"] != "program" || programs.get(caller) != Some(&true)
             }
-            "function_call_output" => {
-                if open.remove(&text("call_id")).as_ref() != item.get("caller") {
-                    return refuse(format!("input[{at}]: an output for another caller: {item}"));
-                }
-            }
+            "function_call_output" => open.remove(&text("call_id")).as_ref() != item.get("caller"),
             "program_output" => {
-                if !open.is_empty()
-                    || programs.insert(text("call_id"), false) != Some(true)
-                    || *item != program_output()
-                {
-                    return refuse(format!("input[{at}]: not the output of a running program: {item}"));
-                }
+                let is_running = programs.insert(text("call_id"), false) == Some(true);
+                !is_running || !open.is_empty() || *item != program_output()
             }
-            "message" if item["role"] == "user" && programs.values().any(|running| *running) => {
-                return refuse(format!("input[{at}]: a message within a running program"));
-            }
-            _ => {}
+            _ => item["role"] == "user" && programs.values().any(|running| *running),
+        };
+        if is_wrong {
+            return refuse(format!("input[{at}]: {item}"));
         }
     }
     (!open.is_empty())

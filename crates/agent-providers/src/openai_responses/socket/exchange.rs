@@ -187,7 +187,7 @@ impl From<ProviderError> for Stopped {
     }
 }
 
-/// Waits for the beginning of a reply that the server was asked for by steering; `None` if the request has to be sent.
+/// Waits for the beginning of a reply that follows a steered one; `None` if the request has to be sent.
 async fn begun(lane: &mut Lane, cancel: &CancellationToken) -> Result<Option<Utf8Bytes>, Ended> {
     match steer::successor(lane, cancel).await {
         Ok(Successor::Begun(text)) => Ok(Some(text)),

@@ -43,7 +43,7 @@ pub(super) struct Taken {
     pub(super) lane: Lane,
     pub(super) socket: Arc<Socket>,
     pub(super) chain: Option<Chain>,
-    /// The message with which the server was asked for this reply already.
+    /// The message that made the server begin this reply without a request.
     pub(super) steer: Option<String>,
 }
 
@@ -138,7 +138,7 @@ impl Pool {
     }
 
     /// Takes the lane on which the reply to this request begins by itself. A lane whose conversation continues in another way
-    /// is dropped, which closes its connection: the server would give the reply to a request that nobody makes.
+    /// is dropped, which closes its connection: the server would write a reply that no request receives.
     pub(super) fn claim(&self, key: &Key, body: &Body) -> Option<Taken> {
         let mut state = self.state();
         let continues = |(of, held): &(Key, Held)| of == key && held.chain.new_items(body).is_some();

@@ -37,7 +37,7 @@ pub(super) enum Steering {
     Refused,
 }
 
-/// How a reply begins that the server was asked for by steering.
+/// How the reply after a steered one begins.
 pub(super) enum Successor {
     /// It has begun with this event.
     Begun(Utf8Bytes),

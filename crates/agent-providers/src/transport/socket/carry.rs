@@ -109,7 +109,7 @@ async fn deliver(shared: &Shared, text: Utf8Bytes) {
     let lane = {
         let mut lanes = shared.lanes();
         match lanes.open.get(&name).cloned() {
-            // A lane that nobody reads must not delay the others.
+            // A lane that is not read must not delay the others.
             Some(lane) if lanes.held.contains(&name) => {
                 if lane.try_send(Piece::Text(text)).is_err() {
                     lanes.open.remove(&name);

@@ -96,7 +96,7 @@ impl Lane {
         self.bytes_without_content = 0;
     }
 
-    /// Sets whether somebody reads the lane. The connection does not wait for one that nobody reads: it is closed if too many
+    /// Sets whether the lane is held and not read. The connection does not wait for a held lane: it is closed if too many
     /// events arrive, or with an idle connection. Reading begins a new reply with the time limits of a new request.
     pub(crate) fn set_held(&mut self, held: bool) {
         let mut lanes = self.shared.lanes();

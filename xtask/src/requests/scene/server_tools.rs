@@ -1,8 +1,8 @@
-//! The tools of the vendors, through each protocol that has any.
+//! The tools of the vendors and their shortening of long conversations, through each protocol that has any.
 
 use agent_core::model::{
-    CodeExecution, ComputerUse, FileSearch, ImageGeneration, Mcp, SearchContext, ServerTool, TextEditor,
-    ToolSearch, ToolSearchVariant, UserLocation, WebFetch, WebSearch,
+    ClearResults, CodeExecution, ComputerUse, FileSearch, ImageGeneration, Mcp, SearchContext, ServerTool,
+    TextEditor, ToolSearch, ToolSearchVariant, UserLocation, VendorContext, WebFetch, WebSearch,
 };
 use agent_core::{ApiProtocol, ModelConfig, ModelRequest, ToolCallers, ToolChoice, ToolDefinition};
 use serde_json::json;
@@ -57,6 +57,21 @@ pub(super) fn scenes(api: ApiProtocol, make: fn(&str) -> ModelConfig) -> anyhow:
             r.options.tool_choice = ToolChoice::Required;
         }));
     }
+    let (what, context) = match api {
+        ApiProtocol::AnthropicMessages => {
+            let clear = ClearResults::at(30_000).keeping(5).with_at_least(4_000).except("memory");
+            let context = VendorContext::compacting_at(60_000).with_instructions("Keep names.");
+            ("vendor-context-beta", context.with_clearing(clear))
+        }
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+            ("vendor-context", VendorContext::compacting_at(60_000))
+        }
+        _ => return Ok(scenes),
+    };
+    scenes.push(scene(what, &model, past::with_tools(&model)?.end()?, |r| {
+        r.options.vendor_context = Some(context);
+        r.tools = tools::definitions();
+    }));
     Ok(scenes)
 }
 

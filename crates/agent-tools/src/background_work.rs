@@ -142,7 +142,9 @@ pub enum BackgroundError {
     )]
     NotAttached,
     /// The call belongs to a sub-agent, a branch or another agent, whose conversation the end of the work cannot enter.
-    #[error("nothing can run in the background here, because this is not the main agent; run it in the foreground")]
+    #[error(
+        "nothing can run in the background here, because this is not the main agent; run it in the foreground"
+    )]
     OtherLoop,
     /// An agent that still exists is attached.
     #[error("this background work belongs to another agent; make a `BackgroundWork` for each agent")]
@@ -292,10 +294,7 @@ impl BackgroundWork {
     /// Returns the tools `background` and `read_output`. [`CodingTools`](crate::CodingTools) includes both.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        vec![
-            Arc::new(BackgroundTool::new(self.clone())),
-            Arc::new(ReadOutputTool::new(self.store.clone())),
-        ]
+        vec![Arc::new(BackgroundTool::new(self.clone())), Arc::new(ReadOutputTool::new(self.store.clone()))]
     }
 
     /// Returns the works that run and the last [`MAX_LISTED`] that ended, in the order of their starts.

@@ -357,7 +357,8 @@ impl Tool for BashTool {
         match (&self.work, schema.pointer_mut("/properties")) {
             (None, Some(Value::Object(properties))) => drop(properties.remove("background")),
             (Some(work), Some(Value::Object(properties))) => {
-                if let Some(text) = properties.get_mut("background").and_then(|one| one.get_mut("description"))
+                if let Some(text) =
+                    properties.get_mut("background").and_then(|one| one.get_mut("description"))
                 {
                     let limit = output::seconds(work.max_duration());
                     let range = format!("Its timeout is {limit} unless it is given, and at most {limit}");

@@ -178,8 +178,7 @@ impl OutputStore {
         let (number, kept) = self.find(key)?;
         let stored = kept.stored(number);
         let is_in_memory = matches!(kept.place(), Place::Memory(_));
-        let read =
-            move || page::read(stored, offset, limit, |from, len| page::bytes_at(&kept, from, len));
+        let read = move || page::read(stored, offset, limit, |from, len| page::bytes_at(&kept, from, len));
         let read = match is_in_memory {
             true => read(),
             false => to_completion(read).await.map_err(|_| OutputStoreError::no_runtime())?,

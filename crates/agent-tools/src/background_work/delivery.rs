@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use agent_core::agent::{Subscription, WeakAgent};
+use agent_core::agent::WeakAgent;
 use agent_core::event::Ended;
+use agent_core::identity::AgentId;
 use agent_core::message::DeferredCall;
 use agent_core::{AgentError, AgentEvent, AgentHandle, Message, Timestamp, ToolContext, ToolResult};
 use serde_json::json;
@@ -18,8 +19,7 @@ pub const OUTCOME_UNKNOWN: &str = "The work ended with the process that ran it, 
 /// The agent to which the work belongs.
 pub(super) struct Attached {
     agent: WeakAgent,
-    id: agent_core::identity::AgentId,
-    subscription: Option<Subscription>,
+    id: AgentId,
 }
 
 /// Ends all work when the agent, whose listener has it, is dropped.
@@ -54,22 +54,18 @@ impl BackgroundWork {
             _ => false,
         };
         if !is_attached {
-            let subscription = self.follow(agent);
-            let attached = Attached { agent: agent.downgrade(), id, subscription: Some(subscription) };
-            let before = self.shared.inner().attached.replace(attached);
-            if let Some(subscription) = before.and_then(|mut before| before.subscription.take()) {
-                subscription.unsubscribe();
-            }
+            self.follow(agent);
+            self.shared.inner().attached = Some(Attached { agent: agent.downgrade(), id });
         }
         Ok(self.answer_lost(agent))
     }
 
-    /// Listens for aborted runs of the agent. The listener is dropped with the agent.
-    fn follow(&self, agent: &AgentHandle) -> Subscription {
+    /// Listens for aborted runs of the agent.
+    fn follow(&self, agent: &AgentHandle) {
         let (shared, after_abort) = (Arc::downgrade(&self.shared), self.after_abort);
         let with_agent = WithAgent(Weak::clone(&shared));
         let handle = agent.downgrade();
-        agent.subscribe(move |event| {
+        let subscription = agent.subscribe(move |event| {
             let _bound = &with_agent;
             let AgentEvent::AgentEnd(end) = event else { return };
             let is_aborted = end.ended == Ended::Aborted && after_abort == AfterAbort::End;
@@ -80,7 +76,9 @@ impl BackgroundWork {
             {
                 shared.cancel(WorkState::Aborted, |_| true);
             }
-        })
+        });
+        // A subscription would keep the listener when the agent is dropped.
+        drop(subscription);
     }
 
     /// Answers the calls of which this process knows no work.
@@ -90,9 +88,8 @@ impl BackgroundWork {
             Some(run) => run.deferred(),
             None => snapshot.history.deferred(),
         };
-        let is_known = |call: &DeferredCall| {
-            self.shared.inner().works.values().any(|work| work.info.id == call.handle)
-        };
+        let is_known =
+            |call: &DeferredCall| self.shared.inner().works.values().any(|work| work.info.id == call.handle);
         let mut lost = Vec::new();
         for call in waiting {
             if !call.handle.as_str().starts_with(HANDLE_PREFIX) || is_known(&call) {

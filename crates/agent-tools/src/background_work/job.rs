@@ -181,6 +181,7 @@ fn preliminary(info: &WorkInfo) -> ToolResult {
     );
     let mut result = ToolResult::deferred(id.clone());
     result.content = ToolResult::text(text).content;
-    let details = json!({"background": {"id": id, "state": WorkState::Running.name()}, "output_key": output_key});
+    let details =
+        json!({"background": {"id": id, "state": WorkState::Running.name()}, "output_key": output_key});
     result.with_details(details)
 }

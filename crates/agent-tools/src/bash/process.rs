@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::{lifeline, marker};
 #[cfg(target_os = "linux")]
 use super::{cgroup::Cgroup, output::BashError};
+use super::{lifeline, marker};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// The time that processes have to end after SIGTERM. It is short because an aborted call must return before the agent

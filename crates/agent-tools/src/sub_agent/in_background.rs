@@ -25,12 +25,7 @@ pub(super) fn start(tool: &SubAgentTool, task: &str, ctx: &ToolContext) -> Resul
 }
 
 /// Runs the task until it ends or is ended. Its replies and the names of its tools are the output.
-async fn watch(
-    tool: &SubAgentTool,
-    task: &str,
-    mut ctx: ToolContext,
-    job: Job,
-) -> (WorkState, ToolResult) {
+async fn watch(tool: &SubAgentTool, task: &str, mut ctx: ToolContext, job: Job) -> (WorkState, ToolResult) {
     let (limit, environment) = (job.limit, Arc::clone(&ctx.environment));
     let cancel = job.cancel.clone();
     let job = Arc::new(job);

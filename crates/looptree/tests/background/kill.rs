@@ -148,6 +148,15 @@ impl Lives {
             let ends = ends_of(&agent, call.tool_call_id.as_str());
             assert!(ends.len() == 1 && ends[0].contains(OUTCOME_UNKNOWN), "{ends:?}");
         }
+        // Calls that had not begun when the process was killed have begun now.
+        let waiting: Vec<String> = agent.history().deferred().iter().map(|c| c.handle.to_string()).collect();
+        let begun: Vec<String> = work.list().iter().map(|info| info.id.to_string()).collect();
+        assert_eq!(waiting, begun);
+        work.kill_all();
+        within(work.wait()).await;
+        if !begun.is_empty() {
+            within(agent.continue_run().unwrap().end()).await;
+        }
         assert!(agent.history().deferred().is_empty());
         let history = agent.messages();
         let (_, repairs) = looptree::history::History::repaired(

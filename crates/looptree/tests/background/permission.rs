@@ -2,7 +2,7 @@
 
 use looptree::hooks::{Decision, Hooks, ToolPolicy, ToolRule};
 use looptree::prelude::*;
-use looptree::testing::ScriptedProvider;
+use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::background_work::BackgroundWork;
 use looptree::tools::{BashTool, SandboxRules, bash};
 use serde_json::json;
@@ -95,4 +95,17 @@ async fn the_sandbox_confines_a_command_in_the_background() {
     run(&agent, "Start").await;
     assert!(result_of(&agent, "c1").contains("the command was not run"), "{}", result_of(&agent, "c1"));
     assert!(work.list().is_empty() && json!(place.has("made")) == json!(false));
+}
+
+#[tokio::test]
+async fn a_rule_can_decide_about_the_background_alone() {
+    let (place, work) = (Place::new(), BackgroundWork::new());
+    let policy = ToolPolicy::new(Decision::Allow)
+        .deny(ToolRule::tool("bash").argument("/background", "true").saying("only in the foreground"));
+    let in_front = ScriptedReply::call("c2", "bash", json!({"command": "touch made", "background": false}));
+    let model = ScriptedProvider::new([start("c1", "touch never"), in_front, "Done.".into()]);
+    let agent = place.agent(&work, model).with_hooks(Hooks::new().policy(policy));
+    run(&agent, "Start").await;
+    assert!(result_of(&agent, "c1").contains("only in the foreground"), "{}", result_of(&agent, "c1"));
+    assert!(place.has("made") && !place.has("never") && work.list().is_empty());
 }

@@ -1,5 +1,6 @@
 //! SIGKILL of the process that runs the agent: no process is left, and each call has an answer after the restart.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -149,8 +150,8 @@ impl Lives {
             assert!(ends.len() == 1 && ends[0].contains(OUTCOME_UNKNOWN), "{ends:?}");
         }
         // Calls that had not begun when the process was killed have begun now.
-        let waiting: Vec<String> = agent.history().deferred().iter().map(|c| c.handle.to_string()).collect();
-        let begun: Vec<String> = work.list().iter().map(|info| info.id.to_string()).collect();
+        let waiting: BTreeSet<String> = agent.history().deferred().iter().map(|c| c.handle.to_string()).collect();
+        let begun: BTreeSet<String> = work.list().iter().map(|info| info.id.to_string()).collect();
         assert_eq!(waiting, begun);
         work.kill_all();
         within(work.wait()).await;
@@ -198,7 +199,7 @@ fn a_killed_agent_leaves_no_process_and_its_calls_are_answered_after_the_restart
 
 #[test]
 fn an_agent_that_is_killed_while_it_starts_commands_leaves_no_process() {
-    for millis in [20_u64, 40, 60, 80, 110, 150, 200, 300] {
+    for millis in [10_u64, 20, 30, 40, 50, 60, 70, 80, 100, 130, 170, 250] {
         let lives = Lives::new("none", true);
         let mut child = lives.begin();
         std::thread::sleep(Duration::from_millis(millis));

@@ -43,7 +43,7 @@ impl Role {
 
     /// Each role may have a model of its own; a small one is enough for a specialist.
     fn model(self) -> ModelConfig {
-        ModelConfig::new(looptree::model::ApiProtocol::OpenAiChat, "office", self.name())
+        ModelConfig::new(looptree::model::ApiProtocol::AnthropicMessages, "office", self.name())
     }
 
     fn tools(self) -> Vec<Arc<dyn AgentTool>> {

@@ -31,9 +31,9 @@ fn both_specialists_work_an_approval_is_asked_and_the_conversation_is_handed_ove
         of(&lines, "billing"),
         [
             "starts: Refund invoice 17, which was charged twice.",
-            "calls refund",
             "waits for approval of refund (question a/k)",
             "goes on",
+            "calls refund",
             "ends",
         ],
         "{shown}"

@@ -150,7 +150,8 @@ impl Lives {
             assert!(ends.len() == 1 && ends[0].contains(OUTCOME_UNKNOWN), "{ends:?}");
         }
         // Calls that had not begun when the process was killed have begun now.
-        let waiting: BTreeSet<String> = agent.history().deferred().iter().map(|c| c.handle.to_string()).collect();
+        let waiting: BTreeSet<String> =
+            agent.history().deferred().iter().map(|c| c.handle.to_string()).collect();
         let begun: BTreeSet<String> = work.list().iter().map(|info| info.id.to_string()).collect();
         assert_eq!(waiting, begun);
         work.kill_all();

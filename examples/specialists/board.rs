@@ -57,7 +57,7 @@ impl Board {
                 }
                 self.of(loop_id, &format!("calls {tool_name}"));
             }
-            // The question of a sub-agent is asked in its loop first, and then in those of its callers under the same id.
+            // The question of a sub-agent comes in its loop first, and then in those of its callers under the same id.
             AgentEvent::QuestionAsked { loop_id, question } => {
                 if !self.waiting.contains_key(&question.id) {
                     self.waiting.insert(question.id.clone(), loop_id.clone());

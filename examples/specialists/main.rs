@@ -35,7 +35,7 @@ async fn main() -> Result<()> {
                 next = next.or(roles::handed_over(&event.event));
             }
             match (events.end().await, next) {
-                // Somebody in the tree waits for an approval. This program approves everything.
+                // An agent of the tree waits for an approval. This program approves everything.
                 (RunEnd::Suspended(questions), _) => {
                     let question = questions.first().context("a suspended run has a question")?;
                     println!("approved: {}", question.text);

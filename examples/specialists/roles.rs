@@ -1,4 +1,4 @@
-//! The agents of the office: what each is told, which tools it has, and how the conversation changes hands.
+//! The agents of the office: the prompt and the tools of each, and how the conversation changes hands.
 
 use std::sync::Arc;
 

@@ -79,7 +79,7 @@ pub enum AfterAbort {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WorkState {
-    /// It runs.
+    /// The work has not ended.
     Running,
     /// It ended by itself, also with an exit code other than 0.
     Ended,

@@ -30,14 +30,3 @@ exec 9<&0 </dev/null
 exec 9<&-
 exec bash -c "$1"
 "#;
-
-#[cfg(test)]
-mod tests {
-    use super::GUARDED;
-    use crate::environment::MARKER;
-
-    #[test]
-    fn the_guard_looks_for_the_marker_of_commands() {
-        assert!(GUARDED.contains(&format!("^{MARKER}=")));
-    }
-}

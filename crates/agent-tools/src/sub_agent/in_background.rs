@@ -52,7 +52,7 @@ async fn watch(tool: &SubAgentTool, task: &str, mut ctx: ToolContext, job: Job) 
     }
 }
 
-/// Returns a receiver of updates that writes what is new in each.
+/// Returns a receiver of updates that writes the part of each that the one before did not have.
 fn writer(job: Arc<Job>) -> impl Fn(ToolSignal) + Send + 'static {
     let written = Mutex::new(0);
     move |signal| match signal {

@@ -8,7 +8,7 @@ use looptree::tools::background_work::{BackgroundError, BackgroundWork, MAX_RUNN
 use serde_json::json;
 
 use crate::support::{
-    Place, UNTIL_GO, ends_of, in_background, last_request, output, result_of, run, start, until, within,
+    Place, UNTIL_GO, ask, ends_of, in_background, last_request, output, result_of, run, start, until, within,
 };
 
 #[tokio::test]
@@ -38,7 +38,7 @@ async fn a_command_is_started_read_listed_and_killed() {
     model.push(ScriptedReply::call("c5", "background", json!({"action": "kill", "id": "bg-0-9"})));
     model.push("It will end.");
     model.push("It was killed.");
-    run(&agent, "Look at it and end it").await;
+    ask(&agent, "Look at it and end it").await;
     let read = result_of(&agent, "c2");
     assert!(read.contains("trouble") && read.contains("more can follow"), "{read}");
     let list = result_of(&agent, "c3");
@@ -48,7 +48,7 @@ async fn a_command_is_started_read_listed_and_killed() {
     place.all_gone().await;
     // It may have ended within the run, or it waits for the next one.
     if ends_of(&agent, "c1").is_empty() {
-        run(&agent, "And?").await;
+        ask(&agent, "And?").await;
     }
     let ends = ends_of(&agent, "c1");
     assert_eq!(ends.len(), 1, "{ends:?}");
@@ -69,12 +69,12 @@ async fn the_end_waits_for_the_next_prompt() {
         "It has 42.".into(),
     ]);
     let agent = place.agent(&work, model.clone());
-    run(&agent, "Render").await;
+    ask(&agent, "Render").await;
     place.put("go");
     within(work.wait()).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(model.requests().len(), 2, "no run starts by itself");
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     let ends = ends_of(&agent, "c1");
     assert_eq!(ends.len(), 1);
     assert!(ends[0].starts_with("Result of the call `bash`") && ends[0].contains("Exit code: 3\n42 frames"));
@@ -94,7 +94,7 @@ async fn the_end_starts_a_run_if_the_program_wants_it() {
         _ => "I see.".into(),
     });
     let agent = place.agent(&work, model.clone());
-    run(&agent, "Render").await;
+    ask(&agent, "Render").await;
     assert_eq!(model.requests().len(), 2);
     place.put("go");
     within(work.wait()).await;
@@ -140,7 +140,7 @@ async fn a_hundred_commands_run_at_once_and_each_end_arrives_once() {
     });
     let model = ScriptedProvider::new([commands, "I wait.".into(), "All ended.".into()]);
     let agent = place.agent(&work, model.clone());
-    run(&agent, "Start them").await;
+    ask(&agent, "Start them").await;
     let running = work.list().iter().filter(|info| info.state == WorkState::Running).count();
     assert_eq!(running, 100);
     let refused: Vec<String> = (0..101)
@@ -150,7 +150,7 @@ async fn a_hundred_commands_run_at_once_and_each_end_arrives_once() {
     assert_eq!(refused.len(), 1, "{refused:?}");
     place.put("go");
     within(work.wait()).await;
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     for n in (0..101).filter(|n| format!("c{n}") != refused[0]) {
         let ends = ends_of(&agent, &format!("c{n}"));
         assert!(
@@ -169,7 +169,7 @@ async fn a_compaction_while_a_command_runs_does_not_lose_its_end() {
     let model = ScriptedProvider::responding(move |request| {
         let said = request.messages().filter(|m| m.role() == "assistant").count();
         let ended = request.messages().any(|m| m.role() == "user" && m.text().contains("forty-two"));
-        match request.messages().last().map(|m| m.text()).unwrap_or_default() {
+        match request.messages().last().map(looptree::Message::text).unwrap_or_default() {
             text if text == "Render" => start("c1", &format!("{UNTIL_GO}; printf forty-; echo two")),
             text if text == "Next" || ended => "Well.".into(),
             _ if said > 200 => "Enough.".into(),
@@ -189,7 +189,7 @@ async fn a_compaction_while_a_command_runs_does_not_lose_its_end() {
     assert_eq!(agent.history().deferred().len(), 1);
     place.put("go");
     within(work.wait()).await;
-    run(&agent, "Next").await;
+    ask(&agent, "Next").await;
     let ends = ends_of(&agent, "c1");
     assert_eq!(ends.iter().filter(|end| end.contains("forty-two")).count(), 1, "{ends:?}");
     assert!(agent.history().deferred().is_empty());
@@ -210,11 +210,11 @@ async fn the_limits_hold() {
         "It timed out.".into(),
     ]);
     let agent = place.agent(&work, model.clone());
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     assert!(result_of(&agent, "c2").contains("1 works run in the background"), "{}", result_of(&agent, "c2"));
     assert!(result_of(&agent, "c3").contains("between 1 and 1 seconds"), "{}", result_of(&agent, "c3"));
     within(work.wait()).await;
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     let ends = ends_of(&agent, "c1");
     assert!(ends.len() == 1 && ends[0].contains("Command timed out after 1s"), "{ends:?}");
     assert!(ends[0].contains("the last 16384 of 588895 bytes") && ends[0].contains("\n100000\n"), "{ends:?}");
@@ -230,7 +230,7 @@ async fn nothing_starts_without_an_attached_agent_or_without_permission_of_the_p
     let (place, work) = (Place::new(), BackgroundWork::new());
     let model = ScriptedProvider::new([start("c1", "echo 1"), "No.".into()]);
     let agent = place.unattached(&work, model);
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     assert!(result_of(&agent, "c1").contains("has not attached an agent"), "{}", result_of(&agent, "c1"));
 
     let other = place.agent(&work, ScriptedProvider::new([start("c1", "echo 1"), "No.".into()]));
@@ -241,7 +241,7 @@ async fn nothing_starts_without_an_attached_agent_or_without_permission_of_the_p
     let agent = looptree::agent(ModelConfig::default())
         .with_provider(ScriptedProvider::new([start("c1", "echo 1"), "No.".into()]))
         .with_tool(plain);
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     let refused = result_of(&agent, "c1");
     assert!(refused.contains("background"), "{refused}");
     assert!(work.list().is_empty());

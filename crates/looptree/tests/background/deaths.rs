@@ -4,7 +4,7 @@ use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::background_work::{AfterAbort, BackgroundWork, WhenIdle, WorkState};
 
-use crate::support::{FAMILY, Place, UNTIL_GO, ends_of, run, start, until, within};
+use crate::support::{FAMILY, Place, UNTIL_GO, ask, ends_of, start, until, within};
 
 #[tokio::test]
 async fn an_end_takes_everything_that_the_command_started() {
@@ -15,13 +15,13 @@ async fn an_end_takes_everything_that_the_command_started() {
         "Ended.".into(),
     ]);
     let agent = place.agent(&work, model);
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     until("ready", || place.has("ready")).await;
     assert!(place.processes().len() >= 3, "the shell, its guard and the children run");
     place.put("go");
     within(work.wait()).await;
     place.all_gone().await;
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     assert!(ends_of(&agent, "c1")[0].contains("Exit code: 0"), "{:?}", ends_of(&agent, "c1"));
 }
 
@@ -53,7 +53,7 @@ async fn an_abort_ends_the_work_unless_it_may_continue() {
             within(work.wait()).await;
             assert_eq!(work.list()[0].state, WorkState::Aborted);
             assert_eq!(model.requests().len(), 2, "an abort starts no run");
-            run(&agent, "What happened?").await;
+            ask(&agent, "What happened?").await;
         }
         place.all_gone().await;
         let ends = ends_of(&agent, "c1");
@@ -71,7 +71,7 @@ async fn an_abort_at_any_moment_of_the_start_leaves_nothing() {
         let mut events = agent.prompt("Start").unwrap();
         tokio::time::sleep(std::time::Duration::from_micros(micros)).await;
         agent.abort();
-        within(events.end()).await;
+        let _ = within(events.end()).await;
         within(work.wait()).await;
         place.all_gone().await;
         assert!(work.list().iter().all(|info| info.state != WorkState::Running));
@@ -82,7 +82,7 @@ async fn an_abort_at_any_moment_of_the_start_leaves_nothing() {
 async fn the_work_ends_with_its_agent_although_the_program_still_has_the_list() {
     let (place, work) = (Place::new(), BackgroundWork::new());
     let agent = place.agent(&work, ScriptedProvider::new([start("c1", FAMILY), "I wait.".into()]));
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     until("ready", || place.has("ready")).await;
     drop(agent);
     place.all_gone().await;
@@ -90,7 +90,7 @@ async fn the_work_ends_with_its_agent_although_the_program_still_has_the_list() 
     assert_eq!(work.list()[0].state, WorkState::Aborted);
     // The list is free for another agent.
     let agent = place.agent(&work, ScriptedProvider::new([start("c2", "echo 1"), "I wait.".into()]));
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     within(work.wait()).await;
 }
 
@@ -100,7 +100,7 @@ fn the_work_ends_with_the_runtime() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let agent = place.agent(&work, ScriptedProvider::new([start("c1", FAMILY), "I wait.".into()]));
     runtime.block_on(async {
-        run(&agent, "Start").await;
+        ask(&agent, "Start").await;
         until("ready", || place.has("ready")).await;
     });
     drop(runtime);

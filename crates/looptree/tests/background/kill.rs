@@ -157,7 +157,7 @@ impl Lives {
         work.kill_all();
         within(work.wait()).await;
         if !begun.is_empty() {
-            within(agent.continue_run().unwrap().end()).await;
+            let _ = within(agent.continue_run().unwrap().end()).await;
         }
         assert!(agent.history().deferred().is_empty());
         let history = agent.messages();

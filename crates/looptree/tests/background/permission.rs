@@ -7,7 +7,7 @@ use looptree::tools::background_work::BackgroundWork;
 use looptree::tools::{BashTool, SandboxRules, bash};
 use serde_json::json;
 
-use crate::support::{MARK, Place, ends_of, in_background, result_of, run, start, within};
+use crate::support::{MARK, Place, ask, ends_of, in_background, result_of, run, start, within};
 
 fn policy() -> Hooks {
     let policy = ToolPolicy::new(Decision::Ask)
@@ -38,7 +38,7 @@ async fn a_rule_about_a_command_decides_about_it_in_the_background_too() {
     assert!(end.is_completed(), "{end:?}");
     within(work.wait()).await;
     assert!(place.has("made"));
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     assert_eq!((ends_of(&agent, "c1").len(), ends_of(&agent, "c3").len()), (1, 1));
 }
 
@@ -51,7 +51,7 @@ async fn deny_patterns_and_the_confirmation_hold() {
     let model = ScriptedProvider::new([start("c1", "rm -rf /"), start("c2", "touch made"), "No.".into()]);
     let agent = looptree::agent(ModelConfig::default()).with_provider(model).with_tool(bash);
     work.attach(&agent).unwrap();
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     assert!(result_of(&agent, "c1").contains("blocked by safety policy"));
     assert!(result_of(&agent, "c2").contains("not confirmed"));
     assert!(work.list().is_empty() && !place.has("made"));
@@ -77,9 +77,9 @@ async fn the_sandbox_confines_a_command_in_the_background() {
         let model = ScriptedProvider::new([start("c1", &command), "I wait.".into(), "Ended.".into()]);
         let agent = looptree::agent(ModelConfig::default()).with_provider(model).with_tools(tools.tools());
         work.attach(&agent).unwrap();
-        run(&agent, "Start").await;
+        ask(&agent, "Start").await;
         within(work.wait()).await;
-        run(&agent, "And?").await;
+        ask(&agent, "And?").await;
         assert!(ends_of(&agent, "c1")[0].contains("tried"), "{:?}", ends_of(&agent, "c1"));
         assert!(place.has("inside") && !outside.has("out"));
         std::fs::remove_file(place.path().join("inside")).unwrap();
@@ -92,7 +92,7 @@ async fn the_sandbox_confines_a_command_in_the_background() {
     let model = ScriptedProvider::new([start("c1", "touch made"), "No.".into()]);
     let agent = looptree::agent(ModelConfig::default()).with_provider(model).with_tool(bash);
     work.attach(&agent).unwrap();
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     assert!(result_of(&agent, "c1").contains("the command was not run"), "{}", result_of(&agent, "c1"));
     assert!(work.list().is_empty() && json!(place.has("made")) == json!(false));
 }
@@ -105,7 +105,7 @@ async fn a_rule_can_decide_about_the_background_alone() {
     let in_front = ScriptedReply::call("c2", "bash", json!({"command": "touch made", "background": false}));
     let model = ScriptedProvider::new([start("c1", "touch never"), in_front, "Done.".into()]);
     let agent = place.agent(&work, model).with_hooks(Hooks::new().policy(policy));
-    run(&agent, "Start").await;
+    ask(&agent, "Start").await;
     assert!(result_of(&agent, "c1").contains("only in the foreground"), "{}", result_of(&agent, "c1"));
     assert!(place.has("made") && !place.has("never") && work.list().is_empty());
 }

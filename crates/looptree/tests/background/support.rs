@@ -127,6 +127,12 @@ pub(crate) async fn run(agent: &BasicAgent, prompt: &str) -> RunEnd {
     within(agent.prompt(prompt).unwrap().end()).await
 }
 
+/// Runs a prompt to its end, which must be that of a complete run.
+pub(crate) async fn ask(agent: &BasicAgent, prompt: &str) {
+    let end = run(agent, prompt).await;
+    assert!(end.is_completed(), "{end:?}");
+}
+
 /// A call of `bash` in the background.
 pub(crate) fn start(id: &str, command: &str) -> ScriptedReply {
     ScriptedReply::call(id, "bash", in_background(command))

@@ -9,7 +9,7 @@ use looptree::tools::background_work::{BackgroundWork, WorkState};
 use looptree::tools::{BashTool, SubAgentTool};
 use serde_json::json;
 
-use crate::support::{Place, ends_of, last_request, output, result_of, run, start, until, within};
+use crate::support::{Place, ask, ends_of, last_request, output, result_of, run, start, until, within};
 
 fn model(id: &str) -> ModelConfig {
     ModelConfig::new(ApiProtocol::AnthropicMessages, "p", id)
@@ -64,7 +64,7 @@ async fn a_task_runs_while_the_caller_goes_on_and_its_answer_comes_later() {
     assert!(shown.starts_with("I begin.\n"), "{shown}");
     latch.open();
     within(work.wait()).await;
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     let ends = ends_of(&agent, "c1");
     assert!(ends.len() == 1 && ends[0].ends_with("painted"), "{ends:?}");
     assert!(last_request(&provider).contains("painted"));
@@ -80,13 +80,13 @@ async fn a_task_is_killed_and_reaches_its_time_limit() {
         let work = BackgroundWork::new().with_max_duration(limit);
         let provider = world(&latch, task("c1"));
         let agent = boss(&provider, &work, BashTool::new(Workspace::open(place.path()).unwrap()));
-        run(&agent, "Have it painted").await;
+        ask(&agent, "Have it painted").await;
         if state == WorkState::Killed {
             work.kill(work.list()[0].id.as_str()).unwrap();
         }
         within(work.wait()).await;
         assert_eq!(work.list()[0].state, state);
-        run(&agent, "And?").await;
+        ask(&agent, "And?").await;
         let ends = ends_of(&agent, "c1");
         assert!(ends.len() == 1 && ends[0].contains(text), "{ends:?}");
     }
@@ -102,12 +102,14 @@ async fn a_sub_agent_starts_nothing_in_the_background_itself() {
             ("boss", 1) => ScriptedReply::call("c1", "helper", json!({"task": "paint"})),
             ("boss", _) => "I see.".into(),
             (_, 1) => start("k", "touch made"),
-            (_, _) => ScriptedReply::text(request.messages().last().map(|m| m.text()).unwrap_or_default()),
+            (_, _) => ScriptedReply::text(
+                request.messages().last().map(looptree::Message::text).unwrap_or_default(),
+            ),
         }
     });
     let bash = BashTool::new(Workspace::open(place.path()).unwrap()).with_background_work(work.clone());
     let agent = boss(&provider, &work, bash);
-    run(&agent, "Have it painted").await;
+    ask(&agent, "Have it painted").await;
     assert!(result_of(&agent, "c1").contains("not the main agent"), "{}", result_of(&agent, "c1"));
     assert!(work.list().is_empty() && !place.has("made"));
 }
@@ -120,11 +122,11 @@ async fn a_task_in_the_background_is_recorded() {
     let mut agent = boss(&provider, &work, BashTool::new(Workspace::open(place.path()).unwrap()));
     let store = JsonStore::open(place.path().join("sessions")).unwrap();
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
-    run(&agent, "Have it painted").await;
+    ask(&agent, "Have it painted").await;
     until("the second request of the child", || provider.requests().len() >= 4).await;
     latch.open();
     within(work.wait()).await;
-    run(&agent, "And?").await;
+    ask(&agent, "And?").await;
     recorder.close().await.unwrap();
     let own = agent.session_id();
     let all = looptree::session::SessionStore::list_session_ids(&store).await.unwrap();

@@ -46,7 +46,7 @@ pub use notes::{
 };
 pub use numbered::{EventId, NumberedEvent};
 pub use question::{Answer, Question};
-pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot};
+pub use run::{AgentEnd, AgentStart, Ended, LoopConfigSnapshot, SpawningCall};
 pub use run_end::{RunEnd, RunFailure, RunReply, StopCause};
 pub use unknown_model::{UnknownFact, UnknownModel};
 

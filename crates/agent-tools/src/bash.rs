@@ -19,6 +19,8 @@ mod capture;
 mod cgroup;
 mod command_rules;
 mod confine;
+mod in_background;
+mod lifeline;
 pub(crate) mod marker;
 mod output;
 mod process;
@@ -47,6 +49,7 @@ pub use command_rules::{DenyPattern, runs_only};
 pub use output::BashError;
 pub use slots::{CommandSlots, FILES_PER_COMMAND, MAX_COMMANDS, MAX_WAIT};
 
+use crate::background_work::BackgroundWork;
 use crate::sandbox::Sandbox;
 use crate::{OutputStore, Workspace};
 
@@ -110,6 +113,7 @@ pub struct BashTool {
     store: Option<OutputStore>,
     tracking: ProcessTracking,
     slots: CommandSlots,
+    work: Option<BackgroundWork>,
 }
 
 impl BashTool {
@@ -133,6 +137,7 @@ impl BashTool {
             store: None,
             tracking: ProcessTracking::Marker,
             slots: CommandSlots::of_process(),
+            work: None,
         }
     }
 
@@ -239,6 +244,14 @@ impl BashTool {
         self
     }
 
+    /// Lets the model start commands in the background, with the argument `background`. They are bounded by this work and
+    /// not by the [slots](Self::with_slots), and their output goes to its store. Default: none, and no such argument.
+    #[must_use]
+    pub fn with_background_work(mut self, work: BackgroundWork) -> Self {
+        self.work = Some(work);
+        self
+    }
+
     fn folder(&self) -> Option<&Path> {
         self.folder.as_deref().or_else(|| self.workspace.root())
     }
@@ -260,6 +273,10 @@ impl BashTool {
 
     pub(crate) fn output_store(&self) -> Option<&OutputStore> {
         self.store.as_ref()
+    }
+
+    pub(crate) fn background_work(&self) -> Option<&BackgroundWork> {
+        self.work.as_ref()
     }
 }
 
@@ -287,6 +304,7 @@ impl fmt::Debug for BashTool {
             .field("store", &self.store)
             .field("tracking", &self.tracking)
             .field("slots", &self.slots)
+            .field("work", &self.work)
             .finish()
     }
 }
@@ -301,6 +319,8 @@ pub struct BashArgs {
     /// The time limit in seconds
     #[schemars(range(min = 1))]
     pub timeout: Option<u64>,
+    /// Run the command in the background: the call returns at once, and the result comes in a later message
+    pub background: Option<bool>,
 }
 
 impl BashArgs {
@@ -333,6 +353,19 @@ impl Tool for BashTool {
             let (default, max) = (output::seconds(self.timeout), output::seconds(self.max_timeout));
             let range = format!("Default: {default}, at most {max}");
             *timeout = format!("{}. {range}", timeout.as_str().unwrap_or_default()).into();
+        }
+        match (&self.work, schema.pointer_mut("/properties")) {
+            (None, Some(Value::Object(properties))) => drop(properties.remove("background")),
+            (Some(work), Some(Value::Object(properties))) => {
+                if let Some(text) =
+                    properties.get_mut("background").and_then(|one| one.get_mut("description"))
+                {
+                    let limit = output::seconds(work.max_duration());
+                    let range = format!("Its timeout is {limit} unless it is given, and at most {limit}");
+                    *text = format!("{}. {range}", text.as_str().unwrap_or_default()).into();
+                }
+            }
+            _ => {}
         }
         schema
     }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use agent_core::AgentTool;
 
+use crate::background_work::{BackgroundTool, BackgroundWork};
 use crate::{
     ApplyPatchTool, AskUserTool, BashTool, EditFileTool, ListFilesTool, MemoryTool, OutputStore, PlanTool,
     ReadFileTool, ReadOutputTool, Sandbox, SearchTool, Workspace, WriteFileTool,
@@ -27,6 +28,7 @@ pub struct CodingTools {
     bash: BashTool,
     sandbox: Option<Sandbox>,
     store: Option<OutputStore>,
+    work: Option<BackgroundWork>,
     added: Vec<Arc<dyn AgentTool>>,
 }
 
@@ -39,6 +41,7 @@ impl CodingTools {
             workspace,
             sandbox: None,
             store: None,
+            work: None,
             added: Vec::new(),
         }
     }
@@ -66,6 +69,14 @@ impl CodingTools {
     #[must_use]
     pub fn with_output_store(mut self, store: OutputStore) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Lets `bash` start commands in the background, and adds the tool `background`. Truncated output is then kept in the
+    /// store of this work, whatever other store is set.
+    #[must_use]
+    pub fn with_background_work(mut self, work: BackgroundWork) -> Self {
+        self.work = Some(work);
         self
     }
 
@@ -111,13 +122,21 @@ impl CodingTools {
     /// Returns the seven tools, and those that were added.
     #[must_use]
     pub fn tools(&self) -> Vec<Arc<dyn AgentTool>> {
-        let store = self.store.as_ref().or(self.bash.output_store()).cloned().unwrap_or_default();
-        let bash = self.bash.clone().or_sandbox(self.sandbox.as_ref()).with_output_store(store.clone());
+        let work = self.work.as_ref().or(self.bash.background_work());
+        let store = work.map(BackgroundWork::output_store).or(self.store.as_ref());
+        let store = store.or(self.bash.output_store()).cloned().unwrap_or_default();
+        let mut bash = self.bash.clone().or_sandbox(self.sandbox.as_ref()).with_output_store(store.clone());
+        if let Some(work) = work {
+            bash = bash.with_background_work(work.clone());
+        }
         let mut tools = self.workspace.tools();
         if let Some(first) = tools.first_mut() {
             *first = Arc::new(bash);
         }
         tools.push(Arc::new(ReadOutputTool::new(store)));
+        if let Some(work) = work {
+            tools.push(Arc::new(BackgroundTool::new(work.clone())));
+        }
         tools.extend(self.added.iter().cloned());
         tools
     }

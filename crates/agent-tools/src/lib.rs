@@ -24,6 +24,7 @@
 pub mod apply_patch;
 mod arguments;
 pub mod ask_user;
+pub mod background_work;
 pub mod bash;
 mod blocking;
 pub mod branch_workspace;

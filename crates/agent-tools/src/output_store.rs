@@ -18,6 +18,7 @@
 //! ```
 
 mod error;
+mod live;
 mod offload;
 mod page;
 mod stored;
@@ -36,10 +37,12 @@ pub use error::OutputStoreError;
 pub use offload::OffloadingTool;
 pub use page::OutputPage;
 
+pub(crate) use live::LiveOutput;
 pub(crate) use writer::OutputWriter;
 
 use crate::blocking::to_completion;
 use crate::dir::Dir;
+use live::Growing;
 use stored::{Place, Stored};
 
 /// The maximum size of one stored output: its first 64 MiB.
@@ -72,6 +75,8 @@ struct Bounds {
 struct Shelf {
     last: u64,
     outputs: BTreeMap<u64, Arc<Stored>>,
+    /// The outputs that are still produced. They are never removed to make room.
+    growing: BTreeMap<u64, Arc<Growing>>,
     /// The total size of finished and unfinished outputs.
     bytes: u64,
     folder: Option<Arc<Folder>>,
@@ -90,6 +95,7 @@ pub struct StoredOutput {
     key: String,
     kept: u64,
     produced: u64,
+    growing: bool,
 }
 
 impl StoredOutput {
@@ -111,10 +117,16 @@ impl StoredOutput {
         self.produced
     }
 
+    /// Returns whether the output is still being produced, so that it can be longer at the next call.
+    #[must_use]
+    pub fn is_growing(&self) -> bool {
+        self.growing
+    }
+
     /// Returns a note for the model that explains how to read on after the first `shown` bytes.
     #[must_use]
     pub fn note(&self, shown: u64) -> String {
-        let Self { key, kept, produced } = self;
+        let Self { key, kept, produced, .. } = self;
         let all = if kept < produced {
             format!("of {produced} bytes the first {kept} are kept, the rest is lost")
         } else {
@@ -160,13 +172,16 @@ impl OutputStore {
     /// # Errors
     /// Returns an error if the output does not exist any more, is shorter, or cannot be read.
     pub async fn read(&self, key: &str, offset: i64, limit: usize) -> Result<OutputPage, OutputStoreError> {
+        if let Some(page) = self.read_growing(key, offset, limit).await {
+            return page;
+        }
         let (number, kept) = self.find(key)?;
         let stored = kept.stored(number);
-        let read = match kept.place() {
-            Place::Memory(_) => page::read(&kept, stored, offset, limit),
-            Place::File { .. } => to_completion(move || page::read(&kept, stored, offset, limit))
-                .await
-                .map_err(|_| OutputStoreError::no_runtime())?,
+        let is_in_memory = matches!(kept.place(), Place::Memory(_));
+        let read = move || page::read(stored, offset, limit, |from, len| page::bytes_at(&kept, from, len));
+        let read = match is_in_memory {
+            true => read(),
+            false => to_completion(read).await.map_err(|_| OutputStoreError::no_runtime())?,
         };
         match read {
             // The output was removed in the meantime, to make room for a newer one.
@@ -177,8 +192,33 @@ impl OutputStore {
         }
     }
 
+    /// Reads from an output that is still produced. `None` if there is none with this key.
+    async fn read_growing(
+        &self,
+        key: &str,
+        offset: i64,
+        limit: usize,
+    ) -> Option<Result<OutputPage, OutputStoreError>> {
+        let number = number_of(key)?;
+        let growing = self.shelf().growing.get(&number).cloned()?;
+        match to_completion(move || growing.read(number, offset, limit)).await {
+            Ok(page) => page,
+            Err(_) => Some(Err(OutputStoreError::no_runtime())),
+        }
+    }
+
+    /// Replaces an output that was produced until now by the whole output.
+    fn end_growing(&self, number: u64, stored: Option<Stored>) {
+        let oldest = {
+            let mut shelf = self.shelf();
+            shelf.growing.remove(&number);
+            stored.and_then(|stored| shelf.insert(number, stored))
+        };
+        drop(oldest);
+    }
+
     fn find(&self, key: &str) -> Result<(u64, Arc<Stored>), OutputStoreError> {
-        let number = key.trim().strip_prefix("out-").and_then(|number| number.parse().ok());
+        let number = number_of(key);
         let found = number.and_then(|number| Some((number, self.shelf().outputs.get(&number).cloned()?)));
         found.ok_or_else(|| self.unknown(key))
     }
@@ -187,7 +227,9 @@ impl OutputStore {
         /// The maximum number of keys in an error text.
         const NAMED: usize = 5;
         let shelf = self.shelf();
-        let newest = shelf.outputs.keys().rev().take(NAMED).map(|number| key_of(*number)).collect();
+        let keys: std::collections::BTreeSet<u64> =
+            shelf.outputs.keys().chain(shelf.growing.keys()).copied().collect();
+        let newest = keys.into_iter().rev().take(NAMED).map(key_of).collect();
         let shown = crate::text::head(key, 64).escape_debug().to_string();
         OutputStoreError::Unknown { key: shown, newest }
     }
@@ -226,11 +268,7 @@ impl OutputStore {
         shelf.last += 1;
         let number = shelf.last;
         let stored = kept.stored(number);
-        shelf.outputs.insert(number, Arc::new(kept));
-        let dropped = (shelf.outputs.len() > MAX_OUTPUTS).then(|| shelf.outputs.pop_first()).flatten();
-        if let Some((_, oldest)) = &dropped {
-            shelf.bytes = shelf.bytes.saturating_sub(oldest.bytes());
-        }
+        let dropped = shelf.insert(number, kept);
         drop(shelf);
         drop(dropped);
         stored
@@ -260,6 +298,20 @@ impl OutputStore {
     pub fn folder_path(&self) -> Option<PathBuf> {
         self.shelf().folder.as_ref().map(|folder| folder.temporary.path().to_path_buf())
     }
+}
+
+impl Shelf {
+    /// Adds an output. Returns the oldest one if it had to make room; drop it outside of the lock.
+    fn insert(&mut self, number: u64, stored: Stored) -> Option<Arc<Stored>> {
+        self.outputs.insert(number, Arc::new(stored));
+        let (_, oldest) = (self.outputs.len() > MAX_OUTPUTS).then(|| self.outputs.pop_first()).flatten()?;
+        self.bytes = self.bytes.saturating_sub(oldest.bytes());
+        Some(oldest)
+    }
+}
+
+fn number_of(key: &str) -> Option<u64> {
+    key.trim().strip_prefix("out-").and_then(|number| number.parse().ok())
 }
 
 fn key_of(number: u64) -> String {

@@ -116,11 +116,17 @@ fn result(page: &OutputPage) -> ToolResult {
     let (kept, produced) = (output.kept_bytes(), output.produced_bytes());
     let next = match (page.is_last(), kept < produced) {
         (false, _) => format!("read on with offset {end}"),
+        (true, false) if output.is_growing() => {
+            format!("this is all so far, and more can follow: read on with offset {end}")
+        }
         (true, false) => "this is the end".to_owned(),
         (true, true) => format!("this is the end of what is kept; {} more bytes are lost", produced - kept),
     };
     let text = format!("[{}: bytes {start} to {end} of {kept}; {next}]\n{}", output.key(), page.text());
-    let details =
+    let mut details =
         json!({"key": output.key(), "start": start, "end": end, "kept": kept, "produced": produced});
+    if let (true, Value::Object(fields)) = (output.is_growing(), &mut details) {
+        fields.insert("running".to_owned(), json!(true));
+    }
     ToolResult::text(text).with_details(details)
 }

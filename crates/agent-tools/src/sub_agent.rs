@@ -35,6 +35,7 @@
 //! assert_eq!(reader.name(), "reader");
 //! ```
 
+mod in_background;
 mod run;
 
 #[cfg(test)]
@@ -53,6 +54,8 @@ use agent_core::{
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde_json::Value;
+
+use crate::background_work::BackgroundWork;
 
 pub use run::{NO_TEXT, extract_final_text};
 
@@ -83,6 +86,7 @@ pub struct SubAgentTool {
     parent_loop_id: Option<LoopId>,
     effects: Effects,
     changes: Vec<Arc<Change>>,
+    work: Option<BackgroundWork>,
 }
 
 impl SubAgentTool {
@@ -105,6 +109,7 @@ impl SubAgentTool {
             parent_loop_id: None,
             effects: Effects::Once,
             changes: Vec::new(),
+            work: None,
         }
     }
 
@@ -169,6 +174,15 @@ impl SubAgentTool {
     #[must_use]
     pub fn with_budget(mut self, limits: BudgetLimits) -> Self {
         self.budget = Some(limits);
+        self
+    }
+
+    /// Lets the model start tasks in the background, with the argument `background`. Such a task cannot ask a question: a
+    /// call of the child that needs approval is denied. Its events are not in the caller's stream. Default: none, and no
+    /// such argument.
+    #[must_use]
+    pub fn with_background_work(mut self, work: BackgroundWork) -> Self {
+        self.work = Some(work);
         self
     }
 
@@ -252,6 +266,8 @@ fn lower<T: Ord>(default: T, of_caller: Option<T>) -> T {
 struct SubAgentArgs {
     /// The task, with everything that is needed for it: the sub-agent receives nothing else
     task: String,
+    /// Run the task in the background: the call returns at once, and the result comes in a later message
+    background: Option<bool>,
 }
 
 impl fmt::Debug for SubAgentTool {
@@ -276,7 +292,11 @@ impl AgentTool for SubAgentTool {
     }
 
     fn parameters_schema(&self) -> Value {
-        argument_schema::<SubAgentArgs>()
+        let mut schema = argument_schema::<SubAgentArgs>();
+        if let (None, Some(Value::Object(properties))) = (&self.work, schema.pointer_mut("/properties")) {
+            properties.remove("background");
+        }
+        schema
     }
 
     fn effects(&self, _arguments: &Value) -> Effects {
@@ -284,10 +304,17 @@ impl AgentTool for SubAgentTool {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
-        run::run(self, run::task(&arguments)?, ctx).await
+        let task = run::task(&arguments)?;
+        if run::is_in_background(&arguments) {
+            return in_background::start(self, task, &ctx);
+        }
+        run::run(self, task, ctx).await
     }
 
     fn delegate(&self, arguments: &Value) -> Option<ChildRun> {
+        if run::is_in_background(arguments) {
+            return None;
+        }
         // A call without a task is executed, which returns the error.
         run::task(arguments).ok().map(|task| run::child(self, task))
     }

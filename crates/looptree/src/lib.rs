@@ -209,6 +209,12 @@ struct ServerToolsGuide;
 #[doc = include_str!("../../../docs/guides/deferred.md")]
 struct DeferredGuide;
 
+/// Runs the examples of the guides to background work and to several agents.
+#[cfg(all(doctest, unix, feature = "testing", feature = "tools", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/guides/background.md")]
+#[doc = include_str!("../../../docs/guides/multi-agent.md")]
+struct BackgroundAndAgentsGuides;
+
 /// Runs the examples of the guide to deferred tools.
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/many-tools.md")]

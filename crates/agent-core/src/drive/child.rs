@@ -22,7 +22,7 @@ use super::member::{Driven, GroupLoop};
 use super::perform::Performer;
 use crate::budget::{AccountState, BudgetSnapshot, Spending};
 use crate::environment::BoxFuture;
-use crate::event::Ended;
+use crate::event::{Ended, SpawningCall};
 use crate::identity::{AgentId, LoopId, SessionId, stable_hash};
 use crate::journal::{JournalError, RecordedLoop};
 use crate::message::AgentMessage;
@@ -196,6 +196,7 @@ impl ReadyChild {
         let spawned = Spawned {
             depth: run.setup().depth.saturating_add(1),
             question_prefix: child_prefix(&run.setup().question_prefix, &pending.call.id),
+            by: Box::new(SpawningCall::new(pending.call.id.clone(), pending.call.name.clone())),
         };
         // The child ends first, so that its end is recorded and delivered within the grace period of its parent.
         let grace = config.policy.grace.saturating_sub(config.policy.grace / 4);

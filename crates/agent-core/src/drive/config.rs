@@ -8,7 +8,7 @@ use super::LoopError;
 use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
-use crate::event::LoopConfigSnapshot;
+use crate::event::{LoopConfigSnapshot, SpawningCall};
 use crate::history::History;
 use crate::hooks::Hooks;
 use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId};
@@ -220,6 +220,7 @@ pub struct AgentContext {
 pub(crate) struct Spawned {
     pub(crate) depth: u32,
     pub(crate) question_prefix: String,
+    pub(crate) by: Box<SpawningCall>,
 }
 
 /// Shows figures and ids, without the conversation.
@@ -303,6 +304,7 @@ impl AgentContext {
         if let Some(spawned) = &self.spawned {
             setup.depth = spawned.depth;
             setup.question_prefix.clone_from(&spawned.question_prefix);
+            setup.spawned_by = Some(spawned.by.clone());
         }
         setup
     }
@@ -340,6 +342,7 @@ pub(crate) fn run_setup(
         parent_loop_id: ids.parent,
         depth: 0,
         continuation,
+        spawned_by: None,
         session_origin: None,
         group: ids.group,
         policy: config.policy.clone(),

@@ -7,7 +7,9 @@ use serde_json::Value;
 
 use super::NewMessages;
 use crate::budget::{BudgetRefusal, Spending};
-use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, Timestamp};
+use crate::identity::{
+    AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, Timestamp, ToolCallId, ToolName,
+};
 use crate::message::Usage;
 use crate::provider::ErrorKind;
 
@@ -27,6 +29,9 @@ pub struct AgentStart {
     /// How the loop continues its parent; `None` for a first loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continuation_kind: Option<ContinuationKind>,
+    /// The call to which the loop belongs, for the loop of a sub-agent; `None` for other loops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<Box<SpawningCall>>,
     /// The membership in a group of parallel loops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<GroupMember>,
@@ -41,6 +46,27 @@ pub struct AgentStart {
     /// Arbitrary data that the caller attached to the run.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub metadata: Value,
+}
+
+/// The tool call of the parent loop that a child loop works for.
+///
+/// With several sub-agents at once, it assigns each child loop to its call: the name of the tool is the name of the
+/// sub-agent, and the arguments of the call contain the task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SpawningCall {
+    /// The id of the call in the parent loop.
+    pub tool_call_id: ToolCallId,
+    /// The name of the tool.
+    pub tool_name: ToolName,
+}
+
+impl SpawningCall {
+    /// Creates the description of a call.
+    #[must_use]
+    pub fn new(tool_call_id: impl Into<ToolCallId>, tool_name: impl Into<ToolName>) -> Self {
+        Self { tool_call_id: tool_call_id.into(), tool_name: tool_name.into() }
+    }
 }
 
 /// The configuration of a loop, without secrets.

@@ -1,5 +1,6 @@
 //! Shapes of events.
 
+use crate::event::SpawningCall;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -104,6 +105,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         loop_id: id(),
         parent_loop_id: None,
         continuation_kind: None,
+        spawned_by: None,
         group: None,
         session_origin: None,
         timestamp: Timestamp(5),
@@ -121,6 +123,7 @@ fn runs_turns_and_messages_have_their_shapes() {
     let branch = AgentStart {
         parent_loop_id: Some("s.a.0".into()),
         continuation_kind: Some(ContinuationKind::Branch { tag: "t".into() }),
+        spawned_by: Some(Box::new(SpawningCall::new("c1", "reader"))),
         group: Some(GroupMember { group_id: "s.g".into(), role: GroupRole::Branch { index: 2 } }),
         session_origin: Some(SessionOrigin::Inactivity {
             threshold_secs: 60,
@@ -130,6 +133,7 @@ fn runs_turns_and_messages_have_their_shapes() {
         ..start
     };
     let more = json!({"parent_loop_id": "s.a.0", "continuation_kind": {"Branch": {"tag": "t"}},
+        "spawned_by": {"tool_call_id": "c1", "tool_name": "reader"},
         "group": {"group_id": "s.g", "role": {"branch": {"index": 2}}}, "metadata": {"user": 7},
         "session_origin": {"inactivity": {"threshold_secs": 60, "previous_session_id": "r"}}});
     shape.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::policy::LoopPolicy;
 use crate::budget::AtLimit;
-use crate::event::LoopConfigSnapshot;
+use crate::event::{LoopConfigSnapshot, SpawningCall};
 use crate::identity::{AgentId, ContinuationKind, GroupMember, LoopId, SessionId, SessionOrigin, ToolName};
 use crate::message::CostConfig;
 use crate::model::ApiProtocol;
@@ -31,6 +31,9 @@ pub struct RunSetup {
     /// for the loop of a sub-agent.
     #[serde(default, skip_serializing_if = "super::is_first")]
     pub depth: u32,
+    /// The call to which the loop belongs, for the loop of a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spawned_by: Option<Box<SpawningCall>>,
     /// How the loop continues its parent; `None` for a first loop.
     pub continuation: Option<ContinuationKind>,
     /// The membership in a group of parallel loops.
@@ -106,6 +109,7 @@ impl RunSetup {
             loop_id,
             parent_loop_id: None,
             depth: 0,
+            spawned_by: None,
             continuation: None,
             group: None,
             session_origin: None,

@@ -16,6 +16,7 @@ impl Run {
             loop_id: setup.loop_id.clone(),
             parent_loop_id: setup.parent_loop_id.clone(),
             continuation_kind: setup.continuation.clone(),
+            spawned_by: setup.spawned_by.clone(),
             group: setup.group.clone(),
             session_origin: setup.session_origin.clone(),
             timestamp: self.now,

@@ -135,12 +135,19 @@ impl Live {
 
     /// Returns the text of the next update, or `None` if there is no new output.
     pub(super) fn take_new(&mut self) -> Option<String> {
-        if !std::mem::take(&mut self.is_new) {
-            return None;
-        }
+        std::mem::take(&mut self.is_new).then(|| self.text())
+    }
+
+    /// Returns the text of the last output.
+    pub(super) fn text(&mut self) -> String {
         let bytes: &[u8] = self.last.make_contiguous();
         // The rest of a character that the limit has split.
         let torn = bytes.iter().take(3).take_while(|byte| **byte & 0xC0 == 0x80).count();
-        Some(String::from_utf8_lossy(bytes.get(torn..).unwrap_or_default()).into_owned())
+        String::from_utf8_lossy(bytes.get(torn..).unwrap_or_default()).into_owned()
+    }
+
+    /// Returns the number of bytes of the last output.
+    pub(super) fn bytes(&self) -> usize {
+        self.last.len()
     }
 }

@@ -7,7 +7,9 @@ use agent_core::{ToolError, ToolResult};
 use serde_json::{Value, json};
 
 use super::capture::Capture;
+use super::run::Stream;
 use crate::OutputStore;
+use crate::background_work::BackgroundError;
 use crate::sandbox::{SandboxError, StartError};
 
 /// The output streams of a command.
@@ -31,6 +33,13 @@ pub(super) enum Ending {
 impl Streams {
     pub(super) fn new(max: usize, store: Option<&OutputStore>) -> Self {
         Self { stdout: Capture::new(max, store.cloned()), stderr: Capture::new(max, store.cloned()) }
+    }
+
+    pub(super) fn of(&mut self, stream: Stream) -> &mut Capture {
+        match stream {
+            Stream::Out => &mut self.stdout,
+            Stream::Err => &mut self.stderr,
+        }
     }
 
     /// Ends both streams and stores those that were truncated.
@@ -143,6 +152,12 @@ pub enum BashError {
         seconds(super::MAX_WAIT)
     )]
     Busy,
+    /// The tool has no [`BackgroundWork`](crate::background_work::BackgroundWork).
+    #[error("this program lets no command run in the background; run it without `background`")]
+    NoBackground,
+    /// The command could not start in the background.
+    #[error("the command was not run: {0}")]
+    Background(#[from] BackgroundError),
     /// The call was cancelled before there was any output.
     #[error("Operation aborted")]
     Cancelled,

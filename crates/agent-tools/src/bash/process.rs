@@ -7,11 +7,12 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::marker;
 #[cfg(target_os = "linux")]
 use super::{cgroup::Cgroup, output::BashError};
+use super::{lifeline, marker};
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// The time that processes have to end after SIGTERM. It is short because an aborted call must return before the agent
@@ -28,6 +29,17 @@ pub(super) struct Shell {
     started: Started,
     descendants: Descendants,
     guard: Guard,
+    /// The pipe whose end tells the guard of the command that this process has ended.
+    lifeline: Option<Box<dyn std::fmt::Debug + Send + Sync>>,
+}
+
+/// How long a command lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Life {
+    /// No longer than its call.
+    Call,
+    /// No longer than this process, also if the process is killed.
+    Process,
 }
 
 /// Identifies the processes that a command started, also after they left its process group.
@@ -74,16 +86,38 @@ impl Shell {
         variables: BTreeMap<OsString, OsString>,
         mark: String,
         sandbox: &Sandbox,
+        life: Life,
     ) -> Result<Self, StartError> {
         let launch = Launch {
             program: "bash".into(),
-            args: vec!["-c".into(), command.into()],
+            args: match life {
+                Life::Call => vec!["-c".into(), command.into()],
+                Life::Process => guarded(command, &mark),
+            },
             folder: folder.map(Path::to_path_buf),
             variables,
-            input: Input::Empty,
+            input: match life {
+                Life::Call => Input::Empty,
+                Life::Process => Input::Pipe,
+            },
         };
         let descendants = Descendants::marked(mark);
-        Ok(Self { started: sandbox.start(launch).await?, descendants, guard: Guard::KillAll })
+        let started = sandbox.start(launch).await?;
+        let mut shell = Self { started, descendants, guard: Guard::KillAll, lifeline: None };
+        shell.open_gate(life).await;
+        Ok(shell)
+    }
+
+    /// Lets a shell run that waits for a line of input. The pipe stays open for a command that may live as long as this
+    /// process.
+    async fn open_gate(&mut self, life: Life) {
+        if let Some(mut gate) = self.started.child.stdin().take() {
+            // An error means that the shell has ended, which `wait` reports.
+            drop(gate.write_all(b"\n").await);
+            if life == Life::Process {
+                self.lifeline = Some(Box::new(gate));
+            }
+        }
     }
 
     /// Starts `bash -c command` in a new cgroup. The shell waits until it is in the group before it runs the command.
@@ -94,16 +128,18 @@ impl Shell {
         variables: BTreeMap<OsString, OsString>,
         mark: String,
         sandbox: &Sandbox,
+        life: Life,
     ) -> Result<Self, BashError> {
-        use tokio::io::AsyncWriteExt as _;
-
         /// Waits for a line of input, then runs the command.
         const GATE: &str = "IFS= read -r _ && exec bash -c \"$1\" < /dev/null";
         let name = mark.clone();
         let group = blocking(move || Cgroup::new(&name)).await?;
         let launch = Launch {
             program: "bash".into(),
-            args: vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
+            args: match life {
+                Life::Call => vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
+                Life::Process => guarded(command, &mark),
+            },
             folder: folder.map(Path::to_path_buf),
             variables,
             input: Input::Pipe,
@@ -122,14 +158,11 @@ impl Shell {
                 return Err(error.into());
             }
         };
-        let mut shell = Self { started, descendants, guard: Guard::KillAll };
+        let mut shell = Self { started, descendants, guard: Guard::KillAll, lifeline: None };
         if let (Some(group), Some(process)) = (shell.descendants.group.clone(), shell.started.child.id()) {
             blocking(move || group.add(process)).await?;
         }
-        if let Some(mut gate) = shell.started.child.stdin().take() {
-            // An error means that the shell has ended, which `wait` reports.
-            drop(gate.write_all(b"\n").await);
-        }
+        shell.open_gate(life).await;
         Ok(shell)
     }
 
@@ -189,6 +222,9 @@ impl Drop for Shell {
                 self.kill_group();
                 let descendants = std::mem::take(&mut self.descendants);
                 match tokio::runtime::Handle::try_current() {
+                    // The task of a command in the background is dropped when its runtime shuts down, which then runs
+                    // nothing more.
+                    _ if self.lifeline.is_some() => descendants.kill(),
                     Ok(runtime) => drop(runtime.spawn_blocking(move || descendants.kill())),
                     Err(_) => descendants.kill(),
                 }
@@ -196,6 +232,11 @@ impl Drop for Shell {
             Guard::Spare => {}
         }
     }
+}
+
+/// Returns the arguments of a shell that runs the command beside its guard.
+fn guarded(command: &str, mark: &str) -> Vec<OsString> {
+    vec!["-c".into(), lifeline::GUARDED.into(), "bash".into(), command.into(), mark.into()]
 }
 
 #[cfg(target_os = "linux")]

@@ -1,7 +1,5 @@
 //! Runs one command.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -11,12 +9,12 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use crate::environment;
 
-use super::capture::{Capture, Live};
+use super::capture::Live;
 use super::output::{BashError, Ending, Streams, result};
-use super::process::Shell;
+use super::process::{Life, Shell};
 use super::{
     Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking,
-    command_rules, marker,
+    command_rules, in_background, marker,
 };
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could
@@ -42,7 +40,11 @@ pub(super) async fn run(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> R
 }
 
 async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Result<ToolResult, BashError> {
-    let limit = args.limit(tool.timeout, tool.max_timeout)?;
+    let limit = match (args.background, &tool.work) {
+        (Some(true), None) => return Err(BashError::NoBackground),
+        (Some(true), Some(work)) => args.limit(work.max_duration(), work.max_duration())?,
+        (None | Some(false), _) => args.limit(tool.timeout, tool.max_timeout)?,
+    };
     if args.command.contains('\0') {
         return Err(BashError::Nul);
     }
@@ -53,14 +55,14 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
         return Err(BashError::Denied { pattern: pattern.to_string() });
     }
     confirm(tool, &args.command, ctx).await?;
+    if args.background == Some(true) {
+        return in_background::start(tool, &args.command, limit, ctx).await;
+    }
     let _slot = turn(&tool.slots, ctx).await?;
 
-    let mut variables = environment::of_command(&tool.inherited, &tool.set);
-    let mark = ctx.environment.random_id();
-    marker::add(&mut variables, &mark);
-    let mut shell = start(tool, &args.command, variables, mark).await?;
+    let mut shell = start(tool, &args.command, Life::Call, ctx).await?;
     let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
-    let ending = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
+    let (ending, _) = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
     streams.finish().await;
     match ending {
         Ending::TimedOut(limit) if streams.is_empty() => Err(BashError::TimedOut(limit)),
@@ -69,17 +71,22 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
     }
 }
 
-async fn start(
+pub(super) async fn start(
     tool: &BashTool,
     command: &str,
-    variables: BTreeMap<OsString, OsString>,
-    mark: String,
+    life: Life,
+    ctx: &ToolContext,
 ) -> Result<Shell, BashError> {
+    let mut variables = environment::of_command(&tool.inherited, &tool.set);
+    let mark = ctx.environment.random_id();
+    marker::add(&mut variables, &mark);
     let (folder, sandbox) = (tool.folder(), tool.sandbox());
     match tool.tracking {
-        ProcessTracking::Marker => Ok(Shell::start(command, folder, variables, mark, sandbox).await?),
+        ProcessTracking::Marker => Ok(Shell::start(command, folder, variables, mark, sandbox, life).await?),
         #[cfg(target_os = "linux")]
-        ProcessTracking::Cgroup => Shell::start_in_group(command, folder, variables, mark, sandbox).await,
+        ProcessTracking::Cgroup => {
+            Shell::start_in_group(command, folder, variables, mark, sandbox, life).await
+        }
         #[cfg(not(target_os = "linux"))]
         ProcessTracking::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
     }
@@ -109,14 +116,37 @@ async fn confirm(tool: &BashTool, command: &str, ctx: &ToolContext) -> Result<()
     if confirmed { Ok(()) } else { Err(BashError::NotConfirmed) }
 }
 
-/// Reads the output until the shell exits, or stops it on a time-out or an abort.
-async fn follow(
+/// Receives the output of a command.
+pub(super) trait Sink: Send {
+    fn push(&mut self, from: Stream, part: &[u8]);
+    fn flush(&mut self, from: Stream) -> impl Future<Output = ()> + Send;
+}
+
+/// An output stream of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stream {
+    Out,
+    Err,
+}
+
+impl Sink for Streams {
+    fn push(&mut self, from: Stream, part: &[u8]) {
+        self.of(from).push(part);
+    }
+
+    async fn flush(&mut self, from: Stream) {
+        self.of(from).flush().await;
+    }
+}
+
+/// Reads the output until the shell exits, or stops it on a time-out or an abort. Returns the last output, too.
+pub(super) async fn follow(
     shell: &mut Shell,
-    streams: &mut Streams,
+    streams: &mut impl Sink,
     limit: Duration,
     background: Background,
     ctx: &ToolContext,
-) -> Result<Ending, BashError> {
+) -> Result<(Ending, Live), BashError> {
     let mut out = Pipe::new(shell.take_stdout());
     let mut err = Pipe::new(shell.take_stderr());
     let mut live = Live::default();
@@ -134,8 +164,8 @@ async fn follow(
                 }
                 tick = ctx.environment.sleep(UPDATE_EVERY);
             }
-            read = out.read() => out.store(read, &mut streams.stdout, &mut live).await,
-            read = err.read() => err.store(read, &mut streams.stderr, &mut live).await,
+            read = out.read() => out.store(read, Stream::Out, streams, &mut live).await,
+            read = err.read() => err.store(read, Stream::Err, streams, &mut live).await,
         }
     };
     let mut reading = Reading { out, err, streams, live };
@@ -163,7 +193,7 @@ async fn follow(
     if let Some(text) = reading.live.take_new() {
         ctx.on_update(ToolResult::text(text));
     }
-    Ok(exited.map_or_else(|ending| ending, ending_of))
+    Ok((exited.map_or_else(|ending| ending, ending_of), reading.live))
 }
 
 fn ending_of(status: ExitStatus) -> Ending {
@@ -175,22 +205,22 @@ fn ending_of(status: ExitStatus) -> Ending {
 }
 
 /// Both pipes and the output that was read.
-struct Reading<'a> {
+struct Reading<'a, S> {
     out: Pipe<ChildStdout>,
     err: Pipe<ChildStderr>,
-    streams: &'a mut Streams,
+    streams: &'a mut S,
     live: Live,
 }
 
-impl Reading<'_> {
+impl<S: Sink> Reading<'_, S> {
     /// Reads until both pipes have ended or `end` completes.
     async fn until(&mut self, end: impl Future<Output = ()>) -> Until {
         tokio::pin!(end);
         while self.out.is_open() || self.err.is_open() {
             tokio::select! {
                 () = &mut end => return Until::Stopped,
-                read = self.out.read() => self.out.store(read, &mut self.streams.stdout, &mut self.live).await,
-                read = self.err.read() => self.err.store(read, &mut self.streams.stderr, &mut self.live).await,
+                read = self.out.read() => self.out.store(read, Stream::Out, self.streams, &mut self.live).await,
+                read = self.err.read() => self.err.store(read, Stream::Err, self.streams, &mut self.live).await,
             }
         }
         Until::PipesEnded
@@ -201,8 +231,8 @@ impl Reading<'_> {
         for _ in 0..SWEEPS {
             tokio::select! {
                 biased;
-                read = self.out.read() => self.out.store(read, &mut self.streams.stdout, &mut self.live).await,
-                read = self.err.read() => self.err.store(read, &mut self.streams.stderr, &mut self.live).await,
+                read = self.out.read() => self.out.store(read, Stream::Out, self.streams, &mut self.live).await,
+                read = self.err.read() => self.err.store(read, Stream::Err, self.streams, &mut self.live).await,
                 () = std::future::ready(()) => return,
             }
         }
@@ -243,13 +273,13 @@ impl<R: AsyncRead + Unpin> Pipe<R> {
         }
     }
 
-    async fn store(&mut self, read: usize, capture: &mut Capture, live: &mut Live) {
+    async fn store(&mut self, read: usize, from: Stream, sink: &mut impl Sink, live: &mut Live) {
         let part = self.buffer.get(..read).unwrap_or_default();
         if part.is_empty() {
             self.reader = None;
         }
-        capture.push(part);
+        sink.push(from, part);
         live.push(part);
-        capture.flush().await;
+        sink.flush(from).await;
     }
 }

@@ -1,9 +1,12 @@
 //! Reads a part of an output, cut at character boundaries.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::path::Path;
 
+use super::live::slice;
 use super::stored::{Place, Stored};
-use super::{OutputStoreError, StoredOutput};
+use super::{Folder, OutputStoreError, StoredOutput};
+use crate::dir::Identity;
 
 /// The maximum number of bytes of a character.
 const MAX_CHAR: usize = 4;
@@ -49,19 +52,19 @@ impl OutputPage {
     }
 }
 
-/// Reads up to `limit` bytes, and at least one character. Blocks if the output is on disk.
+/// Reads up to `limit` bytes with `bytes_at`, and at least one character, unless a growing output has none there yet.
 pub(super) fn read(
-    kept: &Stored,
     output: StoredOutput,
     offset: i64,
     limit: usize,
+    bytes_at: impl FnOnce(u64, usize) -> io::Result<Vec<u8>>,
 ) -> Result<OutputPage, OutputStoreError> {
     let total = output.kept;
     let asked = match u64::try_from(offset) {
         Ok(offset) => offset,
         Err(_) => total.saturating_sub(offset.unsigned_abs()),
     };
-    if asked > total || (asked == total && total > 0) {
+    if asked > total || (asked == total && total > 0 && !output.growing) {
         return Err(OutputStoreError::PastEnd { key: output.key, offset, kept: total });
     }
     let limit = limit.max(1);
@@ -69,7 +72,7 @@ pub(super) fn read(
     let before = asked.min(MAX_CHAR as u64 - 1);
     let before_len = usize::try_from(before).unwrap_or_default();
     let want = before_len.saturating_add(limit).saturating_add(MAX_CHAR);
-    let bytes = bytes_at(kept, asked - before, want).map_err(OutputStoreError::Disk)?;
+    let bytes = bytes_at(asked - before, want).map_err(OutputStoreError::Disk)?;
     let first = char_start(&bytes, before_len);
     let mut last = char_start(&bytes, before_len.saturating_add(limit).min(bytes.len()));
     if last <= first {
@@ -102,22 +105,27 @@ fn char_start(bytes: &[u8], at: usize) -> usize {
         .unwrap_or(at)
 }
 
-fn bytes_at(kept: &Stored, from: u64, len: usize) -> io::Result<Vec<u8>> {
+pub(super) fn bytes_at(kept: &Stored, from: u64, len: usize) -> io::Result<Vec<u8>> {
     match kept.place() {
-        Place::Memory(bytes) => {
-            let from = usize::try_from(from).unwrap_or(usize::MAX);
-            let rest = bytes.get(from..).unwrap_or_default();
-            Ok(rest.get(..len).unwrap_or(rest).to_vec())
-        }
-        Place::File { name, identity, folder, .. } => {
-            let (mut file, facts) = folder.dir.open_file(name)?;
-            if facts.identity != *identity {
-                return Err(io::Error::other("another process has replaced its file"));
-            }
-            file.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            file.take(len as u64).read_to_end(&mut bytes)?;
-            Ok(bytes)
-        }
+        Place::Memory(bytes) => slice(bytes, from, len),
+        Place::File { name, identity, folder, .. } => bytes_of_file(folder, name, *identity, from, len),
     }
+}
+
+/// Reads from a file of the store, which must be the one that the store has written.
+pub(super) fn bytes_of_file(
+    folder: &Folder,
+    name: &Path,
+    identity: Identity,
+    from: u64,
+    len: usize,
+) -> io::Result<Vec<u8>> {
+    let (mut file, facts) = folder.dir.open_file(name)?;
+    if facts.identity != identity {
+        return Err(io::Error::other("another process has replaced its file"));
+    }
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(len as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -44,7 +44,7 @@ impl Stored {
     }
 
     pub(super) fn stored(&self, number: u64) -> StoredOutput {
-        StoredOutput { key: key_of(number), kept: self.bytes(), produced: self.produced }
+        StoredOutput { key: key_of(number), kept: self.bytes(), produced: self.produced, growing: false }
     }
 }
 

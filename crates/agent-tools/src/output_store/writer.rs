@@ -5,6 +5,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::live::slice;
+use super::page::bytes_of_file;
 use super::stored::{Place, Stored};
 use super::{Folder, MEMORY_BYTES, OutputStore, OutputStoreError, StoredOutput};
 use crate::blocking::to_completion;
@@ -22,8 +24,10 @@ pub(crate) struct OutputWriter {
 }
 
 #[derive(Debug)]
-struct Work {
+pub(super) struct Work {
     store: OutputStore,
+    /// The maximum size of the output.
+    max: u64,
     buffer: Vec<u8>,
     file: Option<OpenFile>,
     /// The number of bytes reserved in the store, for the file and the buffer.
@@ -52,8 +56,7 @@ enum State {
 
 impl OutputWriter {
     pub(crate) fn new(store: OutputStore) -> Self {
-        let work = Work { store, buffer: Vec::new(), file: None, reserved: 0, state: State::Open };
-        Self { work: Some(work), produced: 0 }
+        Self { work: Some(Work::new(store, u64::MAX)), produced: 0 }
     }
 
     /// Appends the next part. Call [`flush`](Self::flush) regularly.
@@ -66,8 +69,7 @@ impl OutputWriter {
 
     /// Writes a full buffer to the disk on a blocking thread.
     pub(crate) async fn flush(&mut self) {
-        let is_due = |work: &Work| work.buffer.len() >= BUFFER_BYTES && matches!(work.state, State::Open);
-        if self.work.as_ref().is_some_and(is_due)
+        if self.work.as_ref().is_some_and(Work::is_due)
             && let Some(mut work) = self.work.take()
         {
             let done = to_completion(move || {
@@ -90,12 +92,38 @@ impl OutputWriter {
 }
 
 impl Work {
-    fn push(&mut self, part: &[u8]) {
+    pub(super) fn new(store: OutputStore, max: u64) -> Self {
+        let max = max.min(store.bounds.output);
+        Self { store, max, buffer: Vec::new(), file: None, reserved: 0, state: State::Open }
+    }
+
+    /// Returns whether the buffer is full and can be written.
+    pub(super) fn is_due(&self) -> bool {
+        self.buffer.len() >= BUFFER_BYTES && matches!(self.state, State::Open)
+    }
+
+    /// Returns the number of bytes that are kept so far.
+    pub(super) fn reserved(&self) -> u64 {
+        self.reserved
+    }
+
+    /// Reads bytes of the file and the buffer. The buffer is first written to the file, if there is one.
+    pub(super) fn bytes_at(&mut self, from: u64, len: usize) -> io::Result<Vec<u8>> {
+        if self.file.is_some() && !self.buffer.is_empty() {
+            self.write();
+        }
+        match &self.file {
+            None => slice(&self.buffer, from, len),
+            Some(open) => bytes_of_file(&open.folder, &open.name, open.identity, from, len),
+        }
+    }
+
+    pub(super) fn push(&mut self, part: &[u8]) {
         if !matches!(self.state, State::Open) {
             return;
         }
         let wanted = part.len() as u64;
-        let allowed = self.store.bounds.output.saturating_sub(self.reserved).min(wanted);
+        let allowed = self.max.saturating_sub(self.reserved).min(wanted);
         let room = self.store.reserve(allowed);
         self.reserved += room;
         // This is at most the length of the part, which is in memory.
@@ -106,7 +134,7 @@ impl Work {
         }
     }
 
-    fn write(&mut self) {
+    pub(super) fn write(&mut self) {
         if let Err(error) = self.try_write() {
             self.state = State::Failed(error);
         }
@@ -123,7 +151,13 @@ impl Work {
         Ok(())
     }
 
-    fn finish(mut self, produced: u64) -> Result<StoredOutput, OutputStoreError> {
+    fn finish(self, produced: u64) -> Result<StoredOutput, OutputStoreError> {
+        let store = self.store.clone();
+        Ok(store.add(self.into_stored(produced)?))
+    }
+
+    /// Ends the output.
+    pub(super) fn into_stored(mut self, produced: u64) -> Result<Stored, OutputStoreError> {
         let is_small = self.file.is_none() && self.buffer.len() <= MEMORY_BYTES;
         if !is_small && !self.buffer.is_empty() {
             self.write();
@@ -143,7 +177,7 @@ impl Work {
         // Releases the room of bytes that were not written.
         self.store.give_back(self.reserved.saturating_sub(kept.bytes()));
         self.reserved = 0;
-        Ok(self.store.add(kept))
+        Ok(kept)
     }
 }
 

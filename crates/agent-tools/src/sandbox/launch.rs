@@ -26,7 +26,6 @@ pub(crate) enum Input {
     /// Empty input.
     Empty,
     /// A pipe to which the caller writes.
-    #[cfg(any(feature = "mcp", target_os = "linux"))]
     Pipe,
 }
 
@@ -76,7 +75,6 @@ impl Launch {
             command.args(&self.args);
             command.stdin(match self.input {
                 Input::Empty => Stdio::null(),
-                #[cfg(any(feature = "mcp", target_os = "linux"))]
                 Input::Pipe => Stdio::piped(),
             });
             command.stdout(Stdio::piped()).stderr(Stdio::piped());

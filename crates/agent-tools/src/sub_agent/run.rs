@@ -40,6 +40,11 @@ pub(super) fn task(arguments: &Value) -> Result<&str, ToolError> {
     }
 }
 
+/// Returns whether the task is to run in the background.
+pub(super) fn is_in_background(arguments: &Value) -> bool {
+    arguments.get("background").and_then(Value::as_bool) == Some(true)
+}
+
 /// Returns the child to which a call with this task is delegated.
 pub(super) fn child(tool: &SubAgentTool, task: &str) -> ChildRun {
     ChildRun::new(vec![AgentMessage::user(task)], Task(tool.clone()))

@@ -88,6 +88,8 @@ pub struct Execution {
     pub began: usize,
     /// Whether the tool returned a result or an error, before a kill or a cancellation.
     pub finished: bool,
+    /// The position in the log at which the agent made the call. What happens in the same moment comes later.
+    pub(crate) called: usize,
     /// Whether the arguments fit the schema of the tool.
     pub(crate) fits: bool,
 }
@@ -187,6 +189,9 @@ fn event(event: &AgentEvent) -> Option<String> {
     Some(match event {
         AgentEvent::MessageEnd { message, .. } if message.role() == "assistant" => {
             format!("reply: {:?}", message.text())
+        }
+        AgentEvent::MessageEnd { message, .. } if message.role() == "user" => {
+            format!("message: {:?}", message.text())
         }
         AgentEvent::ToolExecutionEnd(end) => {
             let error = if end.is_error { " with an error" } else { "" };

@@ -58,6 +58,7 @@ impl StreamProvider for SimModel {
         sink: &mut EventSink<'_>,
         cancel: &CancellationToken,
     ) -> Result<Completion, ProviderError> {
+        self.world.called(&request.history);
         self.world.moment().await;
         let (Reply { text, calls, end, delay_ms, tokens }, ids) = self.world.reply(request);
         if delay_ms > 0 {

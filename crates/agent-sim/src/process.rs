@@ -27,7 +27,7 @@ pub(crate) struct Process {
     /// What the user's receivers were given.
     pub(crate) delivered: Vec<Vec<NumberedEvent>>,
     pub(crate) limits: Option<ExecutionLimits>,
-    /// The retries that the policy allows for a model.
+    /// The most retries that the policy or a route allows.
     pub(crate) max_retries: u32,
     /// The texts that are queued at the end.
     pub(crate) queued: Vec<String>,
@@ -90,7 +90,8 @@ impl Program<'_> {
             config.services.journal = Some(Arc::new(SimJournal(world.clone())));
             config.routes.iter_mut().for_each(|route| route.provider = None);
             process.limits.clone_from(&config.policy.limits);
-            process.max_retries = config.policy.retry.max_retries;
+            let of_routes = config.routes.iter().filter_map(|route| route.max_retries).max();
+            process.max_retries = config.policy.retry.max_retries.max(of_routes.unwrap_or_default());
         });
         let mut snapshot = agent.snapshot();
         snapshot.agent_id = "sim".into();

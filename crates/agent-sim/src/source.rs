@@ -245,7 +245,7 @@ impl Drawn {
         Some(match number {
             0 => Action::Steer(format!("steering {}", self.named)),
             1 => Action::FollowUp(format!("follow-up {}", self.named)),
-            2 => Action::Complete(format!("result {}", self.named)),
+            2 => Action::Complete(format!("result {}.", self.named)),
             3 => Action::Abort,
             4 => Action::Kill,
             5 => Action::Crash,

@@ -58,6 +58,7 @@ impl AgentTool for SimTool {
     }
 
     async fn execute(&self, arguments: Value, ctx: ToolContext) -> Result<ToolResult, ToolError> {
+        let called = self.world.position();
         self.world.moment().await;
         let fault = self.world.fault(&ctx.tool_call_id);
         match fault {
@@ -80,7 +81,8 @@ impl AgentTool for SimTool {
         let effects = self.inner.effects(&arguments);
         let asks = self.inner.question(&arguments).is_some();
         let fits = SchemaValidator.validate(&self.inner.parameters_schema(), arguments.clone()).is_ok();
-        let index = self.world.executing(Executing { ctx: &ctx, arguments: &arguments, effects, asks, fits });
+        let index =
+            self.world.executing(Executing { ctx: &ctx, arguments: &arguments, effects, asks, fits, called });
         let result = match self.execute {
             Execute::Real => self.inner.execute(arguments, ctx).await,
             Execute::Simulated => {

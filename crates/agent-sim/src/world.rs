@@ -293,11 +293,14 @@ impl World {
         self.push(&mut self.state(), What::Stuck);
     }
 
+    /// Records that the model was called.
+    pub(crate) fn called(&self, history: &History) {
+        self.push(&mut self.state(), What::ModelCalled(history.clone()));
+    }
+
     /// Returns the reply to a request, with the ids of its calls.
     pub(crate) fn reply(&self, request: &ModelRequest) -> (Reply, Vec<ToolCallId>) {
         let mut state = self.state();
-        let history: History = request.history.clone();
-        self.push(&mut state, What::ModelCalled(history));
         let (reply, acts) = state.source.reply(request);
         let mut ids = Vec::new();
         for call in &reply.calls {
@@ -320,7 +323,7 @@ impl World {
 
     /// Records that a tool begins to execute and returns the position of the execution.
     pub(crate) fn executing(&self, execution: Executing<'_>) -> usize {
-        let Executing { ctx, arguments, effects, asks, fits } = execution;
+        let Executing { ctx, arguments, effects, asks, fits, called } = execution;
         let mut state = self.state();
         let index = state.log.executions.len();
         let execution = Execution {
@@ -335,10 +338,16 @@ impl World {
             began: state.log.entries.len(),
             finished: false,
             fits,
+            called,
         };
         state.log.executions.push(execution);
         self.push(&mut state, What::Executed(index));
         index
+    }
+
+    /// Returns the number of entries in the log.
+    pub(crate) fn position(&self) -> usize {
+        self.state().log.entries.len()
     }
 
     /// Records that an execution returned.
@@ -372,6 +381,7 @@ pub(crate) struct Executing<'a> {
     pub(crate) effects: agent_core::Effects,
     pub(crate) asks: bool,
     pub(crate) fits: bool,
+    pub(crate) called: usize,
 }
 
 impl State {

@@ -19,12 +19,14 @@ pub(super) fn messages(evidence: &Evidence<'_>) -> Result<(), String> {
         if delivered > 1 {
             return Err(format!("`{text}` was delivered {delivered} times"));
         }
-        let waits = queued.contains(text);
+        let is_it = |queued: &String| is_message(&entry.what, queued, text);
+        let waits = queued.iter().any(is_it);
         if delivered == 1 && waits {
             return Err(format!("`{text}` was delivered and is still queued"));
         }
         // Each process after the one in which it was sent must have found it in the journal.
-        let kept = evidence.kills.iter().filter(|kill| kill.at > sent).all(|kill| kill.queued.contains(text));
+        let kept =
+            evidence.kills.iter().filter(|kill| kill.at > sent).all(|kill| kill.queued.iter().any(is_it));
         if kept && delivered == 0 && !waits {
             return Err(format!("`{text}` was not delivered and is not queued"));
         }
@@ -32,10 +34,23 @@ pub(super) fn messages(evidence: &Evidence<'_>) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns whether a queued text is this message. The message with a deferred result introduces it.
+fn is_message(what: &What, queued: &str, text: &str) -> bool {
+    match what {
+        What::Acted(Action::Complete(_)) => queued.contains(text),
+        _ => queued == text,
+    }
+}
+
 fn delivers(event: &AgentEvent, text: &str) -> bool {
     match event {
         AgentEvent::MessageEnd { message, .. } => {
-            matches!(message.as_llm(), Some(Message::User(_))) && message.text() == text
+            match message.as_llm() {
+                // The message with a deferred result introduces it.
+                Some(Message::User(user)) if user.deferred.is_some() => message.text().contains(text),
+                Some(Message::User(_)) => message.text() == text,
+                _ => false,
+            }
         }
         _ => false,
     }

@@ -92,9 +92,9 @@ fn replaced(evidence: &Evidence<'_>, execution: &Execution) -> bool {
 
 /// After an abort, a run calls no model and begins to execute no tool.
 pub(super) fn aborted(evidence: &Evidence<'_>) -> Result<(), String> {
-    // The open runs at each position: a root loop is open from its first event to its end.
-    let mut open: BTreeMap<&LoopId, bool> = BTreeMap::new();
-    for entry in &evidence.log.entries {
+    // The open root loops, with the position of their abort.
+    let mut open: BTreeMap<&LoopId, Option<usize>> = BTreeMap::new();
+    for (at, entry) in evidence.log.entries.iter().enumerate() {
         match &entry.what {
             What::Recorded(event) if event.depth == 0 => {
                 let id = event.event.loop_id();
@@ -103,24 +103,25 @@ pub(super) fn aborted(evidence: &Evidence<'_>) -> Result<(), String> {
                         open.remove(id);
                     }
                     AgentEvent::AgentStart(_) => {
-                        open.insert(id, false);
+                        open.insert(id, None);
                     }
                     _ => {
-                        open.entry(id).or_insert(false);
+                        open.entry(id).or_insert(None);
                     }
                 }
             }
-            What::Acted(Action::Abort) => open.values_mut().for_each(|aborted| *aborted = true),
+            What::Acted(Action::Abort) => open.values_mut().for_each(|aborted| *aborted = Some(at)),
             What::Acted(Action::Kill | Action::Crash) => open.clear(),
             What::Executed(index) => {
                 if let Some(execution) = evidence.log.executions.get(*index)
-                    && open.get(&execution.loop_id) == Some(&true)
+                    && let Some(Some(aborted)) = open.get(&execution.loop_id)
+                    && *aborted < execution.called
                 {
                     return Err(format!("{} was executed after the abort", execution.call_id));
                 }
             }
             What::ModelCalled(_) => {
-                if let Some((id, _)) = open.iter().find(|(_, aborted)| **aborted) {
+                if let Some((id, _)) = open.iter().find(|(_, aborted)| aborted.is_some()) {
                     return Err(format!("{id} called the model after the abort"));
                 }
             }

@@ -103,7 +103,7 @@ fn hooks(world: &World) -> Hooks {
 }
 
 /// An agent with settings of every kind.
-pub fn agent(world: &World) -> BasicAgent {
+pub(crate) fn agent(world: &World) -> BasicAgent {
     let drawn = Settings::of(world);
     let pick = |n: usize, bound: u64| drawn[n] % bound;
     let context = ContextConfig::default()
@@ -153,7 +153,7 @@ pub fn agent(world: &World) -> BasicAgent {
 }
 
 /// The simulation of this agent, with invariants about its hooks.
-pub fn sim() -> Sim {
+pub(crate) fn sim() -> Sim {
     Sim::new(agent)
         .never("a hook that sees other arguments than the one before it left", |log| {
             log.notes("wrong").next().is_some()

@@ -136,7 +136,7 @@ pub(crate) fn agent(world: &World) -> BasicAgent {
                 .with_max_total_tokens(1_000 + drawn[9]),
         );
     if pick(10, 3) == 0 {
-        let limits = BudgetLimits::none().with_tokens(500 + drawn[10]);
+        let limits = BudgetLimits::none().with_tokens(2_000 + 20 * drawn[10]);
         let budget = Budget::named("run", limits);
         let budget = if pick(11, 2) == 0 { budget.pausing() } else { budget };
         let prices = CostConfig::per_million(3_000_000, 15_000_000, 300_000, 0);

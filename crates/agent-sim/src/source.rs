@@ -91,6 +91,21 @@ impl Source {
     }
 }
 
+/// Returns arguments that differ from these in a number or a text.
+fn changed(mut arguments: Value) -> Value {
+    for field in arguments.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
+        match field {
+            Value::Number(number) => {
+                *field = Value::from(number.as_i64().unwrap_or_default().wrapping_add(1))
+            }
+            Value::String(text) => text.push('2'),
+            _ => continue,
+        }
+        break;
+    }
+    arguments
+}
+
 fn done() -> Reply {
     Reply { text: "done".to_owned(), tokens: (10, 1), ..Reply::default() }
 }
@@ -204,7 +219,7 @@ impl Drawn {
         let denies = self.plan.faults.contains(Fault::Denial) && self.random.chance(40);
         let answer = match (&question.call, &question.budget) {
             (Some(call), _) if denies && self.random.chance(30) => {
-                Answer::AllowWith(call.arguments.value().cloned().unwrap_or_default())
+                Answer::AllowWith(changed(call.arguments.value().cloned().unwrap_or_default()))
             }
             _ if denies => Answer::deny("the user says no"),
             (_, Some(_)) => Answer::Raise { by: Spending::of_tokens(1 + self.random.below(1_000)) },

@@ -7,7 +7,7 @@ mod scene;
 fn seeds() -> u64 {
     #[expect(clippy::disallowed_methods, reason = "a test reads how long it runs")]
     let given = std::env::var("LOOPTREE_SIM_SEEDS").ok();
-    given.and_then(|text| text.parse().ok()).unwrap_or(400)
+    given.and_then(|text| text.parse().ok()).unwrap_or(300)
 }
 
 #[test]

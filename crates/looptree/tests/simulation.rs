@@ -36,12 +36,12 @@ fn an_agent_that_keeps_its_invariants_passes_and_was_exercised() {
     let sim = with(|| charge().asking("May it?").with_effects(Effects::Once))
         .never("a charge without approval", unapproved)
         .at_most_once("each call", |call| Some(call.idempotency_key.clone()))
-        .seeds(0..200);
+        .seeds(0..120);
     let report = sim.run().unwrap();
-    assert_eq!(report.runs, 200);
-    assert!(report.kills > 20 && report.executions["charge"] > 50, "{report:?}");
+    assert_eq!(report.runs, 120);
+    assert!(report.kills > 15 && report.executions["charge"] > 30, "{report:?}");
     for end in ["completed", "aborted", "error"] {
-        assert!(report.ends.get(end).is_some_and(|n| *n > 5), "{end}: {report:?}");
+        assert!(report.ends.get(end).is_some_and(|n| *n > 2), "{end}: {report:?}");
     }
 }
 
@@ -88,14 +88,14 @@ fn what_holds_only_at_the_end_is_checked_at_the_end() {
 #[test]
 fn a_seed_gives_the_same_run_and_its_script_gives_it_again() {
     let sim = || with(|| charge().asking("May it?"));
-    for seed in 0..40 {
+    for seed in 0..10 {
         let never = || sim().never("the end", |_| true);
         let failure = never().seeds(seed..seed + 1).run().unwrap_err();
         let again = never().seeds(seed..seed + 1).run().unwrap_err();
         assert_eq!((told(&failure.log), &failure.script), (told(&again.log), &again.script));
     }
     // The rule is violated by the run of the seed, and after that only by runs with the same log.
-    for seed in 0..100 {
+    for seed in 0..3 {
         let first: &'static std::sync::OnceLock<Vec<String>> = Box::leak(Box::default());
         let sim = sim()
             .seeds(seed..seed + 1)

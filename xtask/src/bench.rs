@@ -5,6 +5,7 @@
 
 mod context;
 mod sessions;
+mod sim;
 mod travel;
 mod ws;
 
@@ -54,8 +55,11 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool
         Some("store") if rest.len() == 1 => return sessions::store(&workspace.root),
         Some("memory") if rest.len() == 1 => return sessions::memory(&workspace.root),
         Some("travel") if rest.len() == 1 => return travel::travel(&workspace.root),
+        Some("sim") if rest.len() <= 2 => return sim::sim(workspace, rest.get(1).map(String::as_str)),
         Some("ws") if rest.len() == 1 => return ws::ws(),
-        Some(_) => bail!("bench takes nothing, `context`, `session`, `store`, `memory`, `travel` or `ws`"),
+        Some(_) => bail!(
+            "bench takes nothing, `context`, `session`, `store`, `memory`, `sim [NUMBER]`, `travel` or `ws`"
+        ),
     }
     let built = cargo::run(
         &workspace.root,

@@ -592,3 +592,21 @@ async fn an_abort_at_any_event_of_a_run_leaves_a_closed_conversation() {
     }
     assert!(rounds > 36, "the abort was tried at {rounds} events");
 }
+
+/// The task of a call can be scheduled after an abort that came when the task was spawned.
+#[tokio::test]
+async fn a_call_whose_task_has_not_begun_is_not_executed_after_an_abort() {
+    let reply = ScriptedReply::new().and_call("c1", "stops", json!({})).and_call("c2", "next", json!({}));
+    let (agent, _) = agent([reply]);
+    let own: Arc<Mutex<Option<agent_core::WeakAgent>>> = Arc::default();
+    let handle = Arc::clone(&own);
+    let stops = ScriptedTool::new("stops", move |_, _| {
+        handle.lock().unwrap().as_ref().and_then(agent_core::WeakAgent::upgrade).unwrap().abort();
+        async { Ok("stopped".into()) }
+    });
+    let next = ScriptedTool::saying("next", "executed");
+    let agent = agent.with_tool(stops).with_tool(next.clone());
+    *own.lock().unwrap() = Some(agent.downgrade());
+    run(&agent, "go").await;
+    assert!(next.calls().is_empty(), "a call began after the abort");
+}

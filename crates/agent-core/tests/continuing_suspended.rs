@@ -384,3 +384,27 @@ async fn the_end_of_a_run_that_waited_and_was_aborted_is_written_down() {
     within(agent.finish()).await;
     assert_eq!(journal.0.lock().unwrap().last().map(String::as_str), Some("agent_end"));
 }
+
+/// A process can end after it recorded a reply and before anything was decided about the calls of the reply.
+#[tokio::test]
+async fn an_undecided_call_of_an_unknown_tool_is_answered_when_the_run_is_resumed() {
+    use agent_core::run::{Input, Reply, Run, RunSetup};
+    use agent_core::{AssistantMessage, Content, History, StopReason, Timestamp};
+
+    let mut events = Vec::new();
+    let mut setup = RunSetup::new("s.demo.1");
+    setup.policy.limits = None;
+    let mut run = Run::start(setup, History::new(), vec!["go".into()], Timestamp(1), &mut events).unwrap();
+    let mut reply = AssistantMessage::new("p", "m", StopReason::ToolUse);
+    reply.content.push(Content::tool_call("c1", "no_such_tool", json!({})));
+    let reply = Input::ModelReplied { reply: Reply::new(reply).unwrap() };
+    run.apply(Timestamp(2), reply, &mut events).unwrap();
+
+    let (resumed, _) = agent([ScriptedReply::text("done")]);
+    let mut snapshot = resumed.snapshot();
+    snapshot.suspended = Some(Box::new(run));
+    let resumed = resumed.restore(snapshot).unwrap();
+    let end = within(resumed.resume().unwrap().end()).await;
+    assert_eq!(end.into_reply().unwrap().text(), "done");
+    assert!(results(&resumed).contains("no_such_tool"), "{}", results(&resumed));
+}

@@ -36,8 +36,7 @@ use std::path::Path;
 
 use agent_core::run::Run;
 use agent_core::{
-    AgentError, AgentHandle, AgentMessage, AgentSnapshot, AssistantMessage, BasicAgent, Message, Repair,
-    RouteSetup, SNAPSHOT_VERSION,
+    AgentError, AgentHandle, AgentMessage, AgentSnapshot, BasicAgent, Repair, RouteSetup, SNAPSHOT_VERSION,
 };
 use async_trait::async_trait;
 use serde_json::Value;
@@ -189,9 +188,8 @@ impl RestoreSession for BasicAgent {
 fn check_environment(agent: &BasicAgent, run: &Run) -> Result<(), SessionError> {
     let (config, setup) = (agent.config(), run.setup());
     let available: BTreeSet<String> = agent.state().tools.iter().map(|tool| tool.name().to_owned()).collect();
-    let reply = run.open_reply().and_then(|reply| reply.as_llm()).and_then(Message::as_assistant);
-    let called = reply.into_iter().flat_map(AssistantMessage::tool_calls).map(|call| call.name.to_string());
-    let tools: BTreeSet<String> = called.filter(|name| !available.contains(name)).collect();
+    let needed = run.needed_tools().into_iter().map(|name| name.to_string());
+    let tools: BTreeSet<String> = needed.filter(|name| !available.contains(name)).collect();
     let has_route = |wanted: &&RouteSetup| {
         config.routes.iter().any(|r| r.model.provider == wanted.provider && r.model.id == wanted.model)
     };

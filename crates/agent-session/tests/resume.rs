@@ -372,3 +372,23 @@ async fn what_an_agent_lacks_is_named_alike_at_the_restore_and_at_the_resume() {
     let AgentError::Lacks { what } = error else { panic!("{error:?}") };
     assert_eq!(missing, [what]);
 }
+
+/// A model can call a tool that does not exist. The run needs no such tool when another process continues it.
+#[tokio::test]
+async fn a_call_of_an_unknown_tool_does_not_prevent_the_restore_of_a_run_that_waits() {
+    let (_dir, store) = store();
+    let charge = || ScriptedTool::saying("charge", "charged").asking("Charge?");
+    let reply = ScriptedReply::call("c1", "charge", json!({})).and_call("c2", "no_such_tool", json!({}));
+    let mut first = with(vec![reply]).with_tool(charge());
+    let recorder = SessionRecorder::attach(&mut first, store.clone());
+    first.prompt("go").unwrap().collect().await;
+    recorder.close().await.unwrap();
+    drop((first, recorder));
+
+    let second = with(vec![ScriptedReply::text("done")]).with_tool(charge());
+    let (second, recorder) = second.restore_session(store.clone(), "s-1").await.unwrap();
+    let question = second.questions()[0].id.clone();
+    let end = second.answer(question, Answer::Allow).unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    recorder.close().await.unwrap();
+}

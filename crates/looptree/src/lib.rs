@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports four others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools` and recording from `looptree-session`. Each of them can be used alone. The root contains the names
+//! This crate re-exports five others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session` and simulations from `looptree-sim`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -52,7 +52,8 @@
 //! | `tls-rustls` | TLS with rustls | yes |
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
-//! | `full` | all features except `tls-native` | no |
+//! | `sim` | simulation testing of agents | no |
+//! | `full` | all features except `tls-native` and `sim` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -69,6 +70,9 @@ pub use agent_providers as providers;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;
+#[cfg(feature = "sim")]
+#[doc(inline)]
+pub use agent_sim as sim;
 #[cfg(feature = "tools")]
 #[doc(inline)]
 pub use agent_tools as tools;
@@ -249,6 +253,11 @@ struct DriverGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/own-environment.md")]
 struct EnvironmentGuide;
+
+/// Runs the examples of the guide to simulations.
+#[cfg(all(doctest, feature = "sim"))]
+#[doc = include_str!("../../../docs/guides/simulation.md")]
+struct SimulationGuide;
 
 /// Runs the examples of the pages about sessions, checkpoints and stores.
 #[cfg(all(doctest, feature = "testing", feature = "sqlite"))]

@@ -15,7 +15,7 @@ use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
 use crate::identity::ContinuationKind;
 use crate::message::AgentMessage;
-use crate::run::{Input, Run, Step};
+use crate::run::{Input, Run};
 use crate::tool::Tools;
 
 /// The output of a run, which updates the agent's state.
@@ -263,10 +263,5 @@ fn lacks(run: &Run, config: &AgentLoopConfig, tools: &Tools) -> Option<String> {
         return Some(format!("the hook {name}"));
     }
     let known = |name: &str| tools.find(name).is_some();
-    let pending = match run.next() {
-        Step::RunTools { calls, .. } => calls.into_iter().map(|call| call.call.name).collect(),
-        _ => Vec::new(),
-    };
-    let recorded = pending.into_iter().chain(run.asking_tools()).find(|name| !known(name.as_str()));
-    recorded.map(|name| format!("the tool {name}"))
+    run.needed_tools().into_iter().find(|name| !known(name.as_str())).map(|name| format!("the tool {name}"))
 }

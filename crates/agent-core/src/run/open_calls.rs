@@ -122,10 +122,13 @@ impl OpenCalls {
         })
     }
 
-    /// Returns the calls that wait for an answer, to them or to their child.
-    pub(super) fn asking(&self) -> impl Iterator<Item = &ToolCall> {
-        let asks = |slot: &&Slot| matches!(slot.stage, Stage::Asked(_) | Stage::Waiting(_));
-        self.slots.iter().filter(asks).map(|slot| &slot.call)
+    /// Returns the calls that were decided and have not ended: they wait for an answer, were allowed, or have begun.
+    pub(super) fn decided(&self) -> impl Iterator<Item = &ToolCall> {
+        let decided = |slot: &&Slot| match slot.stage {
+            Stage::Asked(_) | Stage::Approved(_) | Stage::Began(_) | Stage::Waiting(_) => true,
+            Stage::New | Stage::Ended | Stage::Closed => false,
+        };
+        self.slots.iter().filter(decided).map(|slot| &slot.call)
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -149,10 +149,12 @@ impl Run {
         }
     }
 
-    /// Returns the tools of the run's own calls that wait for an answer. The question of a child is about another tool.
-    pub(crate) fn asking_tools(&self) -> Vec<ToolName> {
+    /// Returns the tools without which the run cannot continue: those of its calls that wait for an answer, were allowed, or
+    /// have begun. A call about which nothing is decided needs none, because models also call tools that do not exist.
+    #[must_use]
+    pub fn needed_tools(&self) -> Vec<ToolName> {
         match &self.phase {
-            Phase::Tools(open) => open.asking().map(|call| call.name.clone()).collect(),
+            Phase::Tools(open) => open.decided().map(|call| call.name.clone()).collect(),
             _ => Vec::new(),
         }
     }

@@ -202,6 +202,8 @@ pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span
     let cancel = ctx.cancel.clone();
     let task = async move {
         match child {
+            // The abort came after the task was spawned and before it was scheduled.
+            None if ctx.cancel.is_cancelled() => Executed::Ended(Err(ToolError::Cancelled)),
             None => Executed::Ended(tool.execute(arguments, ctx).await),
             Some(child) => match child.configure(&ctx) {
                 // Boxed, because the task of every call would otherwise reserve memory for a child.

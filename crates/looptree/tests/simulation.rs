@@ -1,0 +1,173 @@
+//! Simulations of agents that are right, and of agents with an error that must be found.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+use std::sync::Mutex;
+
+use agent_core::testing::ScriptedTool;
+use looptree::prelude::*;
+use looptree::session::cassette::Replay;
+use looptree::sim::{Action, Fault, Faults, Log, Script, Sim, Step, What, World};
+use serde_json::json;
+
+fn charge() -> ScriptedTool {
+    let schema = json!({
+        "type": "object",
+        "properties": {"order": {"type": "integer", "minimum": 1, "maximum": 3}},
+        "required": ["order"],
+    });
+    ScriptedTool::saying("charge", "charged").with_schema(schema)
+}
+
+fn with(tool: impl Fn() -> ScriptedTool + Send + Sync + 'static) -> Sim {
+    Sim::new(move |_| BasicAgent::new(ModelConfig::default()).with_tool(tool()))
+}
+
+/// What happened, without the parts that have no text.
+fn told(log: &Log) -> Vec<String> {
+    log.entries().iter().map(|entry| format!("{} {:?} {:?}", entry.process, entry.time, entry.what)).collect()
+}
+
+fn unapproved(log: &Log) -> bool {
+    log.executions_of("charge").any(|call| !log.approved(call))
+}
+
+#[test]
+fn an_agent_that_keeps_its_invariants_passes_and_was_exercised() {
+    let sim = with(|| charge().asking("May it?").with_effects(Effects::Once))
+        .never("a charge without approval", unapproved)
+        .at_most_once("each call", |call| Some(call.idempotency_key.clone()))
+        .seeds(0..120);
+    let report = sim.run().unwrap();
+    assert_eq!(report.runs, 120);
+    assert!(report.kills > 15 && report.executions["charge"] > 30, "{report:?}");
+    for end in ["completed", "aborted", "error"] {
+        assert!(report.ends.get(end).is_some_and(|n| *n > 2), "{end}: {report:?}");
+    }
+}
+
+#[test]
+fn an_execution_without_approval_is_found_shortened_and_repeats() {
+    let sim = with(charge).never("a charge without approval", unapproved);
+    let failure = sim.run().unwrap_err();
+    assert_eq!(failure.rule, "a charge without approval");
+    assert!(failure.script.steps.len() <= 2, "{failure}");
+    let again = sim.run().unwrap_err();
+    assert_eq!((again.seed, &again.script), (failure.seed, &failure.script));
+    let text = failure.to_string();
+    let json = text.split("r#\"").nth(1).and_then(|rest| rest.split("\"#").next()).unwrap();
+    let pasted = Script::from_json(json).unwrap();
+    assert_eq!(pasted, failure.script);
+    assert_eq!(told(&sim.replay(&pasted).unwrap_err().log), told(&failure.log));
+}
+
+/// The tool says that it may be repeated. It must not be: a kill after its effect is needed to show it.
+#[test]
+fn an_effect_that_a_kill_repeats_is_found_although_it_takes_a_kill_between_two_steps() {
+    let sim = with(|| charge().with_effects(Effects::Idempotent))
+        .at_most_once("each call", |call| Some(call.idempotency_key.clone()))
+        .seeds(0..2_000);
+    let failure = sim.run().unwrap_err();
+    let kill =
+        |step: &Step| matches!(step, Step::Act(act) if matches!(act.what, Action::Kill | Action::Crash));
+    assert!(failure.script.steps.iter().any(kill), "{failure}");
+    assert!(failure.script.steps.len() <= 4, "{failure}");
+    assert_eq!(failure.cassettes.len(), 2, "one for each process");
+    assert!(with(|| charge().with_effects(Effects::Once)).replay(&failure.script).is_ok());
+}
+
+#[test]
+fn what_holds_only_at_the_end_is_checked_at_the_end() {
+    let sim = with(charge)
+        .faults(Faults::none())
+        .eventually("a charge", |log| log.executions_of("charge").next().is_some())
+        .seeds(0..500);
+    let failure = sim.run().unwrap_err();
+    assert_eq!(failure.rule, "a charge", "some run calls no tool");
+}
+
+#[test]
+fn a_seed_gives_the_same_run_and_its_script_gives_it_again() {
+    let sim = || with(|| charge().asking("May it?"));
+    for seed in 0..10 {
+        let never = || sim().never("the end", |_| true);
+        let failure = never().seeds(seed..seed + 1).run().unwrap_err();
+        let again = never().seeds(seed..seed + 1).run().unwrap_err();
+        assert_eq!((told(&failure.log), &failure.script), (told(&again.log), &again.script));
+    }
+    // The rule is violated by the run of the seed, and after that only by runs with the same log.
+    for seed in 0..3 {
+        let first: &'static std::sync::OnceLock<Vec<String>> = Box::leak(Box::default());
+        let sim = sim()
+            .seeds(seed..seed + 1)
+            .never("the same run", |log| *first.get_or_init(|| told(log)) == told(log));
+        let failure = sim.run().unwrap_err();
+        let same = sim.replay(&failure.script).unwrap_err();
+        assert_eq!((same.rule.as_str(), &told(&same.log)), ("the same run", first.get().unwrap()));
+    }
+}
+
+#[test]
+fn without_faults_nothing_is_killed_denied_or_cut_off() {
+    let sim = with(|| charge().asking("May it?")).faults(Faults::none()).seeds(0..100);
+    let sim = sim.never("trouble", |log| {
+        log.entries().iter().any(|entry| match &entry.what {
+            What::Acted(_) | What::Stuck => true,
+            What::Answered { answer, .. } => !matches!(answer, Answer::Allow),
+            _ => false,
+        })
+    });
+    let report = sim.run().unwrap();
+    assert_eq!((report.kills, report.ends.len()), (0, 1), "{report:?}");
+    let killing = with(charge).faults(Faults::none().with(Fault::Kill)).seeds(0..100).run().unwrap();
+    assert!(killing.kills > 10, "{killing:?}");
+}
+
+/// State of the outside world survives kills, and the memory of the process does not.
+#[test]
+fn the_outside_world_survives_kills_and_the_process_does_not() {
+    #[derive(Default)]
+    struct Starts(Mutex<u32>);
+    let sim = Sim::new(|world: &World| {
+        let starts = world.outside::<Starts>();
+        let mut starts = starts.0.lock().unwrap();
+        assert_eq!(*starts, world.process());
+        *starts += 1;
+        world.note("start", *starts);
+        BasicAgent::new(ModelConfig::default()).with_tool(charge())
+    });
+    let report = sim
+        .never("a process that is not counted", |log| {
+            let processes = log.entries().iter().filter(|entry| matches!(entry.what, What::Started)).count();
+            log.notes("start").last().and_then(serde_json::Value::as_u64) != Some(processes as u64)
+        })
+        .seeds(0..100)
+        .run()
+        .unwrap();
+    assert!(report.kills > 10, "{report:?}");
+}
+
+#[test]
+fn tools_can_be_simulated_so_that_they_have_no_effect() {
+    let panics = || ScriptedTool::new("charge", |_, _| async { panic!("it was executed") });
+    let sim = with(panics).simulate_all_tools().faults(Faults::none());
+    assert!(sim.run().unwrap().executions["charge"] > 10);
+}
+
+/// The cassette of a failure without kills replays without the simulation.
+#[tokio::test]
+async fn the_cassette_of_a_failure_replays() {
+    let failure = tokio::task::spawn_blocking(|| {
+        let never = |log: &Log| log.executions_of("charge").count() > 1;
+        with(charge).faults(Faults::none()).never("two charges", never).run().unwrap_err()
+    });
+    let failure = failure.await.unwrap();
+    let replay = Replay::new(failure.cassettes[0].clone());
+    let agent = BasicAgent::new(ModelConfig::default()).with_tools(replay.tools());
+    let agent = replay.attach(agent);
+    for step in &failure.script.steps {
+        if let Step::Prompt(text) = step {
+            agent.prompt(text.as_str()).unwrap().collect().await;
+        }
+    }
+    replay.finish().unwrap();
+}

@@ -1,7 +1,5 @@
 //! Usage, cost and budget, in words and back.
 
-use std::io::IsTerminal as _;
-
 use looptree::budget::AtLimit;
 use looptree::budget::BudgetLimit;
 use looptree::budget::BudgetRefusal;
@@ -10,20 +8,20 @@ use looptree::budget::Spending;
 use looptree::message::Cost;
 use looptree::{Answer, Budget, BudgetLimits, Usage};
 
-use crate::args::Args;
+use crate::settings::{MoneyText, Settings};
 
-/// Returns what happens at a limit: with a terminal the run pauses for the user, otherwise it ends.
-pub(crate) fn at_limit() -> AtLimit {
-    if std::io::stdin().is_terminal() { AtLimit::Pause } else { AtLimit::Stop }
+/// The budget that the settings give.
+pub(crate) fn budget(settings: &Settings, at_limit: AtLimit) -> Option<Budget> {
+    of_limits(settings.budget.value, settings.max_tokens_total.value, at_limit)
 }
 
-/// The budget that the command line gives.
-pub(crate) fn budget(args: &Args, at_limit: AtLimit) -> Option<Budget> {
+/// The budget with these limits; `None` without any.
+pub(crate) fn of_limits(money: Option<MoneyText>, tokens: Option<u64>, at_limit: AtLimit) -> Option<Budget> {
     let mut limits = BudgetLimits::none();
-    if let Some(money) = args.budget {
-        limits = limits.with_money(money);
+    if let Some(money) = money {
+        limits = limits.with_money(money.0);
     }
-    if let Some(tokens) = args.max_tokens_total {
+    if let Some(tokens) = tokens {
         limits = limits.with_tokens(tokens);
     }
     (limits != BudgetLimits::none()).then(|| Budget::new(limits).at_limit(at_limit))
@@ -69,8 +67,12 @@ pub(crate) fn summary(usage: &Usage, cost: &Cost) -> String {
         text.push_str(&format!(" ({} of them from the cache)", usage.cache_read));
     }
     if cost.total > 0 {
-        let (whole, rest) = (cost.total / 1_000_000, cost.total % 1_000_000);
-        text.push_str(&format!(", ${whole}.{:04}", rest / 100));
+        text.push_str(&format!(", {}", dollars(cost.total)));
     }
     text
+}
+
+/// An amount in millionths of a dollar, as dollars.
+pub(crate) fn dollars(micros: u64) -> String {
+    format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }

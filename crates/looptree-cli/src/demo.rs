@@ -3,34 +3,40 @@
 mod project;
 mod recording;
 
-use std::process::{ExitCode, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
 use looptree::BasicAgent;
+use looptree::event::Ended;
 use looptree::prelude::*;
 
-use crate::args::Args;
+use crate::bench::{SYSTEM_PROMPT, sessions_of};
 use crate::choose::three_ways;
-use crate::keyboard::Keyboard;
-use crate::render::Screen;
-use crate::talk::{self, Asking, Ending};
-use crate::travel::sessions_of;
+use crate::exit::Exit;
+use crate::screen::{Screen, Style};
+use crate::settings::Settings;
+use crate::work::{Events, Interrupts, Meter, watch};
 
 /// The provider's name of the recording.
 pub(crate) const RECORDING: &str = "recording";
 
 const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
 
-pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
+/// Plays the recording in a new directory.
+pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     if !has_cargo().await {
         screen.line(
             "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
         );
         screen.line(&three_ways());
-        return Ok(ExitCode::FAILURE);
+        return Ok(Exit::Failed);
     }
-    screen.line("No API key and no local model server were found. This is a recorded demo: the model's replies are scripted;");
-    screen.line("the tools, the files, the tests and the session are real.");
+    screen.paragraph(
+        Style::Plain,
+        "",
+        "This is a recorded demo, as no API key and no local model server were found: the model's replies are scripted; the tools, \
+         the files, the tests and the session are real.",
+    );
     let root = project::write()?;
     screen.line(&format!("project: {}", root.display()));
     let before = project::tests_pass(&root).await?;
@@ -38,15 +44,21 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
     screen.line(&format!("> {TASK}"));
 
     let workspace = Workspace::open(&root)?;
-    let (shell, held) = crate::sandbox::shell(args, &workspace).await?;
+    let (shell, held) = crate::sandbox::shell(settings, &workspace).await?;
     screen.line(&held);
     let mut agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
-        .with_system_prompt(crate::SYSTEM_PROMPT)
+        .with_system_prompt(SYSTEM_PROMPT)
         .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
-    let store = JsonStore::open(sessions_of(args, &root)?)?;
+    let store = JsonStore::open(sessions_of(settings, &root)?)?;
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
-    let ending = talk::turn(&agent, TASK, Asking::Here, screen, &mut Keyboard::open()).await?;
+    let mut interrupts = Interrupts::open();
+    let running = screen.running();
+    let handle = agent.handle();
+    let events = handle.prompt(TASK)?;
+    let watched =
+        watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut Meter::default()).await;
+    drop(running);
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let sessions = recorder.save().await?;
 
@@ -56,7 +68,10 @@ pub(crate) async fn run(args: &Args, screen: &Screen) -> Result<ExitCode> {
         screen.line(&format!("session: {}", store.path_of(&id)?.display()));
     }
     screen.line(&three_ways());
-    Ok(if ending == Ending::Well && repaired { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        if watched.interrupted {
+        return Ok(if screen.is_gone() { Exit::Unread } else { Exit::Interrupted });
+    }
+    Ok(if watched.ended == Some(Ended::Completed) && repaired { Exit::Done } else { Exit::Failed })
 }
 
 async fn has_cargo() -> bool {

@@ -22,7 +22,7 @@ use hyper_util::service::TowerToHyperService;
 use looptree::model::ChatDialect;
 use looptree::model::ReasoningField;
 use looptree::model::ThinkingFormat;
-use looptree_examples::endpoint_check::{Report, Target, check};
+use looptree_cli::endpoint::{Report, Target, check};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 

@@ -26,15 +26,19 @@ impl Server {
 
 /// Asks the host of `OLLAMA_HOST`, or the usual one.
 pub(crate) async fn find() -> Option<Server> {
-    let host = std::env::var("OLLAMA_HOST").ok().filter(|h| !h.is_empty());
-    let host = host.unwrap_or_else(|| "127.0.0.1:11434".to_owned());
-    let address = address(&host)?;
+    let address = configured().or_else(|| address("127.0.0.1:11434"))?;
     let models = tokio::time::timeout(PATIENCE, tags(&address)).await.ok()??;
     Some(Server { url: format!("http://{address}"), models })
 }
 
+/// Returns host and port of `OLLAMA_HOST`, if it is set.
+pub(crate) fn configured() -> Option<String> {
+    let host = std::env::var("OLLAMA_HOST").ok().filter(|host| !host.is_empty())?;
+    address(&host)
+}
+
 /// Returns host and port of the value of `OLLAMA_HOST`, for example `box`, `box:8080`, `http://box` or `::1`. A server behind TLS is
-/// not looked for; `--provider ollama --base-url` names it.
+/// not looked for; `--model ollama/NAME --base-url URL` names it.
 fn address(host: &str) -> Option<String> {
     const PORT: u16 = 11434;
     let host = host.trim().trim_end_matches('/');

@@ -8,48 +8,28 @@ use looptree::prelude::*;
 use looptree::tools::BashTool;
 use looptree::tools::sandbox::{Network, SandboxKind};
 
-use crate::args::Args;
-
-/// The sandbox that the command line selects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Choice {
-    None,
-    Landlock,
-    Bwrap,
-    /// The strongest that works here, and never none.
-    Auto,
-}
-
-impl Choice {
-    pub(crate) fn parse(word: &str) -> Result<Self, String> {
-        match word {
-            "none" => Ok(Self::None),
-            "landlock" => Ok(Self::Landlock),
-            "bwrap" => Ok(Self::Bwrap),
-            "auto" => Ok(Self::Auto),
-            _ => Err(format!("--sandbox is none, landlock, bwrap or auto, not {word}")),
-        }
-    }
-}
+use crate::args::SandboxChoice;
+use crate::settings::Settings;
 
 /// What of Cargo's home commands may read: its credentials are not among it.
 const CARGO: [&str; 5] = ["bin", "registry", "git", "env", "config.toml"];
 
 /// Returns the shell and a line that describes its sandbox.
-pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashTool, String)> {
+pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<(BashTool, String)> {
     let mut shell = BashTool::new(workspace.clone());
-    if args.sandbox == Choice::None {
+    let network = settings.sandbox_network.value == Some(true);
+    if settings.sandbox.value.is_none_or(|choice| choice == SandboxChoice::None) {
         return Ok((
             shell,
-            "sandbox: none (commands run with your full permissions; --sandbox auto restricts them)"
+            "sandbox: none (commands run with your full permissions; --sandbox restricts them)"
                 .to_owned(),
         ));
     }
     let mut rules = SandboxRules::for_workspace(workspace);
-    for root in &args.sandbox_read {
+    for root in settings.sandbox_read.value.iter().flatten() {
         rules = rules.with_read_root(root);
     }
-    for root in &args.sandbox_write {
+    for root in settings.sandbox_write.value.iter().flatten() {
         rules = rules.with_write_root(root);
     }
     // A home cannot be read, so the compiler there is named by hand.
@@ -65,8 +45,8 @@ pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashToo
         rules = rules.with_read_root(&rustup);
         shell = shell.with_env("RUSTUP_HOME", rustup);
     }
-    let sandbox = choose(args, rules).await.context("use --sandbox none to run commands without one")?;
-    let network = match (args.sandbox_network, sandbox.kind()) {
+    let sandbox = choose(settings, rules, network).await.context("use --sandbox=none to run commands without one")?;
+    let network = match (network, sandbox.kind()) {
         (true, _) => "network access",
         (false, SandboxKind::Bwrap) => "no network",
         (false, _) => "no TCP (UDP is not restricted)",
@@ -75,22 +55,22 @@ pub(crate) async fn shell(args: &Args, workspace: &Workspace) -> Result<(BashToo
     Ok((shell.with_sandbox(sandbox), line))
 }
 
-async fn choose(args: &Args, rules: SandboxRules) -> Result<Sandbox> {
+async fn choose(settings: &Settings, rules: SandboxRules, network: bool) -> Result<Sandbox> {
     let (off, no_tcp) =
-        if args.sandbox_network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
+        if network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
     let bwrap = Sandbox::bwrap(rules.clone().with_network(off));
     let landlock = Sandbox::landlock(rules.clone().with_network(no_tcp));
-    Ok(match args.sandbox {
-        Choice::None => Sandbox::none(),
-        Choice::Bwrap => {
+    Ok(match settings.sandbox.value.unwrap_or(SandboxChoice::None) {
+        SandboxChoice::None => Sandbox::none(),
+        SandboxChoice::Bwrap => {
             bwrap.check().await?;
             bwrap
         }
-        Choice::Landlock => {
+        SandboxChoice::Landlock => {
             landlock.check().await?;
             landlock
         }
-        Choice::Auto => Sandbox::best(rules.with_network(no_tcp)).await?,
+        SandboxChoice::Auto => Sandbox::best(rules.with_network(no_tcp)).await?,
     })
 }
 

@@ -19,6 +19,7 @@ mod answers;
 mod approval;
 mod args;
 mod bench;
+mod chat;
 mod choose;
 mod demo;
 pub mod endpoint;

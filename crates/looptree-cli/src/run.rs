@@ -15,7 +15,7 @@ use crate::exit::{Exit, UsageError, usage};
 use crate::screen::{Screen, Stream};
 use crate::settings::{Consent, Settings};
 use crate::work::Events;
-use crate::{answers, choose, demo, lists, print, sessions, stdin, tape};
+use crate::{answers, chat, choose, demo, lists, print, sessions, stdin, tape};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -138,6 +138,9 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         task: prompt.as_deref(),
     };
     let bench = Bench::make(model, plan).await?;
+    if chats {
+        return chat::run(bench, &settings, prompt.as_deref(), &screen).await;
+    }
     let form = if run.json { Events::Json } else { Events::Shown };
     print::run(bench, prompt.as_deref(), form, &screen).await
 }

@@ -15,7 +15,6 @@ use markdown::Markdown;
 use status::Status;
 
 pub(crate) use diff::lines as diff_lines;
-pub(crate) use status::Running;
 
 /// The width of a terminal that does not tell it.
 const USUAL_WIDTH: usize = 80;

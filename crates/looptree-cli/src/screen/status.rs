@@ -27,6 +27,8 @@ pub(super) struct Status {
     /// What the user types meanwhile.
     pub(super) typed: String,
     pub(super) interrupted: bool,
+    /// The question that what is typed answers.
+    pub(super) asking: Option<String>,
 }
 
 impl Status {
@@ -40,6 +42,7 @@ impl Status {
             doing: String::new(),
             typed: String::new(),
             interrupted: false,
+            asking: None,
         }
     }
 
@@ -56,6 +59,12 @@ impl Status {
     pub(super) fn drawn(&mut self, screen: &Screen) -> String {
         if !screen.live {
             return String::new();
+        }
+        if let Some(asking) = &self.asking {
+            let columns = screen.width().saturating_sub(1).max(8);
+            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(asking.width() + 2).max(4));
+            self.rows = 1;
+            return format!("{}{typed}", screen.paint(Style::Bold, &cut(&format!("  {asking}"), columns)));
         }
         // One column less than there are, so that nothing wraps.
         let columns = screen.width().saturating_sub(1).max(8);
@@ -124,9 +133,26 @@ impl Screen {
         }
     }
 
+    /// Does something that writes to the terminal itself.
+    pub(crate) fn without_status<T>(&self, act: impl FnOnce() -> T) -> T {
+        let mut state = self.state();
+        if let Some(status) = &mut state.status {
+            self.put(&status.erased());
+        }
+        act()
+    }
+
     /// Shows what the user types during a run.
     pub(crate) fn typing(&self, typed: &str) {
         self.redraw(|status| typed.clone_into(&mut status.typed));
+    }
+
+    /// Shows a question in the place of the status.
+    pub(crate) fn asking(&self, question: Option<&str>) {
+        self.redraw(|status| {
+            status.asking = question.map(str::to_owned);
+            status.typed.clear();
+        });
     }
 
     /// Shows what happens.

@@ -9,10 +9,13 @@
 )]
 
 mod answers;
+mod chat;
+mod chat_safety;
 mod config;
 mod model;
 mod print;
 mod sessions;
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -65,10 +68,18 @@ impl Project {
     fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_looptree"));
         command.current_dir(&self.work).kill_on_drop(true);
-        command.env_clear().env("HOME", self.home()).env("PATH", std::env::var_os("PATH").unwrap());
-        // A port where no Ollama server is.
-        command.env("OLLAMA_HOST", "127.0.0.1:9");
+        command.env_clear().envs(self.environment());
         command
+    }
+
+    /// The environment of a user who has nothing.
+    fn environment(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("HOME", self.home().display().to_string()),
+            ("PATH", std::env::var("PATH").unwrap()),
+            // A port where no Ollama server is.
+            ("OLLAMA_HOST", "127.0.0.1:9".to_owned()),
+        ]
     }
 
     async fn run(&self, words: &[&str]) -> Said {

@@ -60,9 +60,9 @@ pub(crate) fn answer(words: &str, refusal: &BudgetRefusal) -> Answer {
 /// Tokens and what they cost; nothing about money where no price is known.
 pub(crate) fn summary(usage: &Usage, cost: &Cost) -> String {
     if usage.total_tokens == 0 {
-        return "usage: no tokens were reported".to_owned();
+        return "no tokens were reported".to_owned();
     }
-    let mut text = format!("usage: {} tokens in, {} out", usage.prompt_tokens(), usage.output);
+    let mut text = format!("{} tokens in, {} out", usage.prompt_tokens(), usage.output);
     if usage.cache_read > 0 {
         text.push_str(&format!(" ({} of them from the cache)", usage.cache_read));
     }

@@ -41,7 +41,7 @@ pub(crate) async fn run(
         last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
         drop(running);
     }
-    screen.line(&money::summary(&meter.usage, &meter.cost));
+    screen.line(&format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
     if let Some(budget) = agent.config().services.budget {
         screen.line(&money::spent(&budget));
     }

@@ -45,9 +45,7 @@ impl Markdown {
         }
         if line.trim_start().starts_with("```") {
             self.in_code = !self.in_code;
-            let mark = if self.in_code { line.trim().trim_start_matches('`') } else { "" };
-            let shown = self.end_table(screen);
-            return if mark.is_empty() { shown } else { format!("{shown}{}\n", screen.paint(Style::Dim, mark)) };
+            return self.end_table(screen);
         }
         if self.in_code {
             return format!("  {}\n", screen.paint(Style::Cyan, &line));

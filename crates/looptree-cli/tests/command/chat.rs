@@ -39,7 +39,7 @@ async fn a_paste_of_sixty_lines_is_one_prompt() {
     on.prompts().await;
     let text: Vec<String> = (1..=60).map(|n| format!("count line {n}")).collect();
     on.pastes(&text.join("\n"));
-    on.sees("line 60").await;
+    on.shows("count line 60").await;
     assert_eq!(model.asked().len(), 0, "a paste sends nothing");
     on.keys("\r");
     on.sees("There are 60 lines.").await;
@@ -58,7 +58,7 @@ async fn text_that_is_typed_during_a_run_steers_it_and_a_paste_is_one_message() 
     on.types("sleep 2");
     on.sees("• bash sleep 2; echo slept").await;
     on.pastes("say hello\nand more");
-    on.sees("» say hello").await;
+    on.shows("» say hello⏎and more").await;
     on.keys("\r");
     on.sees("It is hello").await;
     on.prompts().await;
@@ -70,7 +70,7 @@ async fn text_that_is_typed_during_a_run_steers_it_and_a_paste_is_one_message() 
     on.sees("sleep 1; echo slept").await;
     on.keys("half a line");
     on.sees("It ran.").await;
-    on.sees("> half a line").await;
+    on.shows("> half a line").await;
 }
 
 /// The three levels: the line, the run, the chat.
@@ -81,7 +81,7 @@ async fn ctrl_c_clears_the_line_then_interrupts_the_run_then_ends_the_chat() {
     let mut on = chat(&dir, &model, &["--yes"]);
     on.prompts().await;
     on.keys("half a prompt");
-    on.sees("half a prompt").await;
+    on.shows("half a prompt").await;
     on.keys("\x03");
     on.prompts().await;
     assert_eq!(model.asked().len(), 0);
@@ -92,7 +92,7 @@ async fn ctrl_c_clears_the_line_then_interrupts_the_run_then_ends_the_chat() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
     on.keys("half");
-    on.sees("» half").await;
+    on.shows("» half").await;
     on.keys("\x03");
     on.keys("\x03");
     on.sees("interrupted; the conversation so far is kept").await;
@@ -147,7 +147,7 @@ async fn the_history_outlasts_the_chat_and_is_for_its_owner_only() {
     let mut on = chat(&dir, &model, &[]);
     on.prompts().await;
     on.keys("\x1b[A");
-    on.sees("> say first").await;
+    on.shows("> say first").await;
     on.keys("\r");
     on.sees("It is first.").await;
     assert_eq!(model.asked().len(), 2);
@@ -288,7 +288,7 @@ async fn a_page_at_eighty_columns() {
     let mut on = chat(&dir, &model, &[]);
     on.prompts().await;
     on.types("page it");
-    on.sees("s, usage").await;
+    on.sees("s, 1200 tokens in").await;
     on.prompts().await;
     insta::assert_snapshot!("page_80", steady(&on.text(), &dir));
 }
@@ -300,7 +300,7 @@ async fn at_forty_columns_no_word_is_broken() {
     let mut on = on(&dir, &model, 40, &[("NO_COLOR", "1")], &[]);
     on.prompts().await;
     on.types("page it");
-    on.sees("s, usage").await;
+    on.sees("s, 1200 tokens in").await;
     on.prompts().await;
     on.types("/help");
     on.sees("Ctrl-R").await;
@@ -325,17 +325,15 @@ async fn without_color_there_is_no_color_and_with_it_a_diff_is_green_and_red() {
     plain.sees("+zwei").await;
     plain.prompts().await;
     plain.types("page it");
-    plain.sees("s, usage").await;
+    plain.sees("s, 1200 tokens in").await;
     plain.prompts().await;
-    let bytes = plain.bytes();
-    for color in ["\x1b[3", "\x1b[9", "\x1b[4", "\x1b[1m", "\x1b[2m", "\x1b[38"] {
-        assert!(!bytes.contains(color), "{color:?} in {bytes:?}");
-    }
+    assert_eq!(plain.styles(), Vec::<String>::new(), "{}", plain.bytes());
     std::fs::write(dir.path().join("notes.txt"), "one\ntwo\n").unwrap();
     let mut colored = on(&dir, &model, 80, &[], &["--yes"]);
     colored.prompts().await;
     colored.types("edit zwei");
     colored.sees("+zwei").await;
+    assert!(!colored.styles().is_empty());
     let bytes = colored.bytes();
     assert!(bytes.contains("\x1b[31m-two\x1b[0m") && bytes.contains("\x1b[32m+zwei\x1b[0m"), "{bytes:?}");
 }

@@ -110,21 +110,42 @@ async fn nothing_is_allowed_that_was_not_on_the_screen() {
     assert!(!dir.path().join("ran.txt").exists());
 }
 
-/// What was typed or pasted before the question was to be seen is no answer.
+/// Neither a paste nor a text that was begun before the question was to be seen is an answer.
 #[tokio::test]
-async fn a_paste_does_not_answer_a_question() {
+async fn a_paste_and_a_half_typed_text_do_not_answer_a_question() {
     let model = Model::start().await;
     let dir = Project::new();
     let mut on = chat(&dir, &model, &[], &[]);
     on.prompts().await;
-    on.keys("run it\ry\ry\ry\r");
+    on.types("run it");
     on.sees("Run this command?").await;
-    on.sees("y yes, n no").await;
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    on.shows("y yes, n no").await;
+    on.pastes("y\ny\ny\n");
+    on.shows("y⏎y⏎y⏎").await;
+    on.keys("\r");
+    on.sees("Answer y, n").await;
     assert!(!dir.path().join("ran.txt").exists(), "{}", on.text());
     on.keys("\x03");
     on.sees("interrupted").await;
     on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+
+    // The first command is allowed; while it runs a text is begun, and the second one asks.
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("twice sleep 1");
+    on.sees("| sleep 1").await;
+    on.shows("y yes, n no").await;
+    on.types("y");
+    on.sees("y yes, n no, a always, s show all: y").await;
+    on.keys("y");
+    on.sees("| echo ran >> ran.txt").await;
+    on.shows("y yes, n no").await;
+    on.keys("\r");
+    on.sees("Answer y, n").await;
+    assert!(!dir.path().join("ran.txt").exists(), "{}", on.text());
+    on.types("n no");
+    on.shows("> y").await;
     assert!(!dir.path().join("ran.txt").exists());
 }
 
@@ -182,7 +203,8 @@ async fn a_wrong_key_a_limit_and_a_dead_network_are_said_and_the_chat_goes_on() 
     on.types("say fine");
     on.sees("It is fine.").await;
 
-    drop(model);
+    let words = ["--base-url", "http://127.0.0.1:9/v1", "--model", "local/x"].map(str::to_owned);
+    let mut on = Terminal::start(&dir, 80, &[("NO_COLOR", "1")], &words);
     on.prompts().await;
     on.types("say lost");
     on.sees("trying again in").await;

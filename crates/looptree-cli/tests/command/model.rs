@@ -106,6 +106,9 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
         ("run", false) => run("echo ran >> ran.txt"),
         ("exec", false) => run(what),
         ("sleep", false) => run(&format!("sleep {what}; echo slept")),
+        // Two commands, one after the other.
+        ("twice", false) => run(what),
+        ("twice", true) if messages.iter().filter(|m| m["role"] == "tool").count() == 1 => run("echo ran >> ran.txt"),
         ("hide", false) => run(&format!("ls {}\ntouch ran.txt \u{202e}\u{1b}[2K", "a".repeat(300))),
         ("long", false) => run(&(0..60).map(|n| format!("echo line {n}")).collect::<Vec<_>>().join("\n")),
         ("find", false) => call("search", &json!({"pattern": what}), messages.len()),

@@ -44,7 +44,7 @@ impl Terminal {
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().unwrap();
         let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS, columns, SCROLLBACK)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS.try_into().unwrap(), columns.try_into().unwrap(), SCROLLBACK)));
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (shown, heard, answer) = (Arc::clone(&screen), Arc::clone(&bytes), Arc::clone(&keys));
         std::thread::spawn(move || {
@@ -86,6 +86,7 @@ impl Terminal {
     pub(crate) fn text(&self) -> String {
         let mut parser = self.screen.lock().unwrap();
         let (height, width) = parser.screen().size();
+        let (height, width) = (u16::from(height), u16::from(width));
         parser.screen_mut().set_scrollback(usize::MAX);
         let above = parser.screen().scrollback();
         let mut rows: Vec<String> = Vec::new();
@@ -129,10 +130,24 @@ impl Terminal {
         }
     }
 
-    /// Waits until the screen shows this anywhere.
-    pub(crate) async fn shows(&mut self, text: &str) {
-        self.seen = 0;
-        self.sees(text).await;
+    /// Waits until the screen shows this anywhere, for example in a line that is being typed.
+    pub(crate) async fn shows(&self, text: &str) {
+        let waited = tokio::time::timeout(HANG, async {
+            while !self.text().contains(text) {
+                tokio::time::sleep(Duration::from_millis(15)).await;
+            }
+        });
+        assert!(waited.await.is_ok(), "{text:?} is not shown. The screen:\n{}", self.text());
+    }
+
+    /// The colors and styles that the program set, without resets.
+    pub(crate) fn styles(&self) -> Vec<String> {
+        let bytes = self.bytes();
+        let codes = bytes.split("\x1b[").skip(1).filter_map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+            rest[end..].starts_with('m').then(|| rest[..end].to_owned())
+        });
+        codes.filter(|code| !code.is_empty() && code != "0").collect()
     }
 
     /// Waits for the prompt, where a line can be typed.

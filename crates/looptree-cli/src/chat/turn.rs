@@ -36,19 +36,17 @@ impl Chat<'_> {
             // What was being typed is no answer; it is there again afterwards.
             let draft = keys.text.clone();
             keys.forget().await;
-            let answer = match self.ask(&question, &mut keys).await? {
+            let asked = self.ask(&question, &mut keys).await?;
+            let interrupted = matches!(asked, Asked::Interrupt);
+            let answer = match asked {
                 Asked::Answer(answer) => answer,
-                Asked::Interrupt => {
-                    self.bench.agent.abort();
-                    Answer::deny("The user interrupted the run.")
-                }
+                Asked::Interrupt => Answer::deny("The user interrupted the run."),
             };
             keys.text = draft;
             self.screen.typing(&keys.text);
             if let Some(tape) = &self.bench.tape {
                 tape.answered(&answer);
             }
-            let interrupted = matches!(&answer, Answer::Deny { reason } if reason.contains("interrupted the run"));
             events = self.bench.agent.answer(question.id, answer)?;
             if interrupted {
                 self.bench.agent.abort();

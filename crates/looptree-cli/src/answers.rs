@@ -24,7 +24,10 @@ pub(crate) async fn list(store: &JsonStore, screen: &Screen) -> Result<Exit> {
         show(run, screen);
     }
     for run in found.runs.iter().filter(|r| r.questions.is_empty()) {
-        screen.line(&format!("session {} can be continued: looptree --resume {}", run.session_id, run.session_id));
+        screen.line(&format!(
+            "session {} can be continued: looptree --resume {}",
+            run.session_id, run.session_id
+        ));
     }
     for (id, error) in &found.unreadable {
         screen.line(&format!("session {id} cannot be read: {error}"));

@@ -66,7 +66,7 @@ pub(crate) struct Flags {
     /// The directory to work in.
     #[arg(long, value_name = "DIR", default_value = ".", global = true)]
     pub(crate) cwd: PathBuf,
-    /// The model, as provider/id: anthropic/claude-sonnet-4-6, ollama/qwen3-coder:30b, local/NAME with --base-url.
+    /// The model, as provider/id: anthropic/claude-sonnet-5-5, ollama/qwen3-coder:30b, local/NAME with --base-url.
     #[arg(short, long, value_name = "MODEL", global = true)]
     pub(crate) model: Option<String>,
     /// The address of the model's API, for example http://localhost:8080/v1.
@@ -132,7 +132,9 @@ pub(crate) struct Flags {
 }
 
 /// What is asked about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize, serde::Serialize,
+)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
     /// Edits and commands.
@@ -300,6 +302,8 @@ pub(crate) fn money(text: &str) -> Result<Money, String> {
 
 /// Parses a thinking level.
 pub(crate) fn thinking(text: &str) -> Result<ThinkingLevel, String> {
-    serde_json::from_value(serde_json::Value::String(text.to_owned()))
-        .map_err(|_| "the levels are off, minimal, low, medium, high and those that the documentation of models lists".to_owned())
+    serde_json::from_value(serde_json::Value::String(text.to_owned())).map_err(|_| {
+        "the levels are off, minimal, low, medium, high and those that the documentation of models lists"
+            .to_owned()
+    })
 }

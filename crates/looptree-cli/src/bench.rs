@@ -78,8 +78,7 @@ impl Bench {
             notes.push(format!("skills: {}", names.join(", ")));
         }
         notes.extend(instructions.notes.iter().cloned());
-        let approvals =
-            Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), asking);
+        let approvals = Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), asking);
         let watch = FileWatch::new(root);
         let context = context_of(&model);
         let mut limits = ExecutionLimits::unlimited();
@@ -107,7 +106,8 @@ impl Bench {
         let store = JsonStore::open(sessions)?;
         let continues = session.is_some();
         let recorder = if let Some(id) = &session {
-            let session = store.load_session(id).with_context(|| format!("cannot continue the session {id}"))?;
+            let session =
+                store.load_session(id).with_context(|| format!("cannot continue the session {id}"))?;
             if let Some(end) = session.end_point() {
                 watch.adopt(&session.files_at(&end)?);
             }

@@ -42,7 +42,12 @@ struct Chat<'a> {
 }
 
 /// Runs the chat. It begins with `task`, if there is one.
-pub(crate) async fn run(bench: Bench, settings: &Settings, task: Option<&str>, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(
+    bench: Bench,
+    settings: &Settings,
+    task: Option<&str>,
+    screen: &Screen,
+) -> Result<Exit> {
     let ending = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&ending);
     let handle = bench.agent.handle();
@@ -65,7 +70,7 @@ pub(crate) async fn run(bench: Bench, settings: &Settings, task: Option<&str>, s
     };
     let ended = chat.talk(task).await;
     let session = chat.bench.agent.session_id();
-    let was_used = chat.bench.agent.history().len() > 0;
+    let was_used = !chat.bench.agent.history().is_empty();
     let tape = chat.bench.tape.take();
     chat.bench.recorder.close().await?;
     if let Some(tape) = tape {
@@ -93,7 +98,11 @@ impl Chat<'_> {
         }
         let mut editor = Editor::new(self.screen, Arc::clone(&self.ending));
         if let Some(task) = task {
-            self.screen.line(&format!("{} {}", self.screen.paint(Style::Bold, ">"), crate::text::plain(task)));
+            self.screen.line(&format!(
+                "{} {}",
+                self.screen.paint(Style::Bold, ">"),
+                crate::text::plain(task)
+            ));
             last = self.prompt(task).await?;
         }
         // A task that is recorded is the whole conversation.

@@ -11,14 +11,14 @@ use crate::settings::Settings;
 
 /// The models that are used if only a key is set, in this order.
 const USUAL: &[&str] = &[
-    "anthropic/claude-sonnet-4-6",
-    "openai/gpt-5.1",
-    "google/gemini-3-pro-preview",
-    "openrouter/anthropic/claude-sonnet-4.6",
+    "anthropic/claude-sonnet-5-5",
+    "openai/gpt-6.2-sol",
+    "google/gemini-3.1-pro-preview",
+    "openrouter/anthropic/claude-sonnet-5.5",
     "groq/openai/gpt-oss-120b",
-    "xai/grok-4",
-    "deepseek/deepseek-chat",
-    "mistral/devstral-medium-latest",
+    "xai/grok-4.3",
+    "deepseek/deepseek-v4-pro",
+    "mistral/devstral-2512",
 ];
 
 /// Returns the model of the settings, or the first one that can be used; `None` if there is none.
@@ -102,7 +102,9 @@ fn stored_key(provider: &str) -> Result<Option<String>> {
     match entry.get_password() {
         Ok(key) => Ok(Some(key)),
         Err(keyring::v1::Error::NoEntry | keyring::v1::Error::NoStorageAccess(_)) => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot read the key of {provider} from the keyring")),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read the key of {provider} from the keyring"))
+        }
     }
 }
 
@@ -125,3 +127,6 @@ pub(crate) fn three_ways() -> String {
      3. a server: looptree --base-url http://localhost:8080/v1 --model local/NAME \"your task\""
         .to_owned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -56,8 +56,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     let running = screen.running();
     let handle = agent.handle();
     let events = handle.prompt(TASK)?;
-    let watched =
-        watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut Meter::default()).await;
+    let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut Meter::default()).await;
     drop(running);
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let sessions = recorder.save().await?;
@@ -68,7 +67,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
         screen.line(&format!("session: {}", store.path_of(&id)?.display()));
     }
     screen.line(&three_ways());
-        if watched.interrupted {
+    if watched.interrupted {
         return Ok(if screen.is_gone() { Exit::Unread } else { Exit::Interrupted });
     }
     Ok(if watched.ended == Some(Ended::Completed) && repaired { Exit::Done } else { Exit::Failed })

@@ -9,7 +9,6 @@
 //! }
 //! ```
 #![expect(
-    clippy::print_stdout,
     clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "a program that talks to a person, measures time, starts a pager, and reads its own environment"

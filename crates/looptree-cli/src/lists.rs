@@ -40,7 +40,11 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
         } else {
             "price unknown".to_owned()
         };
-        let line = format!("{} {:width$}  {window:>6}  {price}", if key { '*' } else { ' ' }, name(&model.provider, &model.id));
+        let line = format!(
+            "{} {:width$}  {window:>6}  {price}",
+            if key { '*' } else { ' ' },
+            name(&model.provider, &model.id)
+        );
         screen.line(&if key { line } else { screen.paint(Style::Dim, &line) });
     }
     if missing {
@@ -50,7 +54,13 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
 }
 
 /// Shows the settings and where they come from.
-pub(crate) fn config(settings: &Settings, flags: &Flags, root: &std::path::Path, paths: bool, screen: &Screen) -> Result<Exit> {
+pub(crate) fn config(
+    settings: &Settings,
+    flags: &Flags,
+    root: &std::path::Path,
+    paths: bool,
+    screen: &Screen,
+) -> Result<Exit> {
     let user = user_file(flags)?;
     let project = project_file(root).unwrap_or_else(|| root.join(".looptree/config.toml"));
     for (what, path) in [("user", user), ("project", Some(project))] {
@@ -86,7 +96,8 @@ pub(crate) async fn endpoint(url: &str, patience: u64, settings: &Settings, scre
     if let (Some(variable), None) = (variable, &key) {
         return Err(usage(format!("{variable} is not set")));
     }
-    let model = settings.model.value.as_deref().map(|text| text.strip_prefix("local/").unwrap_or(text).to_owned());
+    let model =
+        settings.model.value.as_deref().map(|text| text.strip_prefix("local/").unwrap_or(text).to_owned());
     let target = Target {
         base_url: url.to_owned(),
         model,

@@ -14,12 +14,7 @@ use crate::screen::Screen;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// Works on a task. An open run of a continued session is finished first.
-pub(crate) async fn run(
-    mut bench: Bench,
-    task: Option<&str>,
-    form: Events,
-    screen: &Screen,
-) -> Result<Exit> {
+pub(crate) async fn run(mut bench: Bench, task: Option<&str>, form: Events, screen: &Screen) -> Result<Exit> {
     let agent = bench.agent.handle();
     for note in &bench.notes {
         screen.line(note);

@@ -21,8 +21,7 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
     if settings.sandbox.value.is_none_or(|choice| choice == SandboxChoice::None) {
         return Ok((
             shell,
-            "sandbox: none (commands run with your full permissions; --sandbox restricts them)"
-                .to_owned(),
+            "sandbox: none (commands run with your full permissions; --sandbox restricts them)".to_owned(),
         ));
     }
     let mut rules = SandboxRules::for_workspace(workspace);
@@ -45,7 +44,8 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         rules = rules.with_read_root(&rustup);
         shell = shell.with_env("RUSTUP_HOME", rustup);
     }
-    let sandbox = choose(settings, rules, network).await.context("use --sandbox=none to run commands without one")?;
+    let sandbox =
+        choose(settings, rules, network).await.context("use --sandbox=none to run commands without one")?;
     let network = match (network, sandbox.kind()) {
         (true, _) => "network access",
         (false, SandboxKind::Bwrap) => "no network",
@@ -56,8 +56,7 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
 }
 
 async fn choose(settings: &Settings, rules: SandboxRules, network: bool) -> Result<Sandbox> {
-    let (off, no_tcp) =
-        if network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
+    let (off, no_tcp) = if network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
     let bwrap = Sandbox::bwrap(rules.clone().with_network(off));
     let landlock = Sandbox::landlock(rules.clone().with_network(no_tcp));
     Ok(match settings.sandbox.value.unwrap_or(SandboxChoice::None) {

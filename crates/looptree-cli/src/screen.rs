@@ -139,7 +139,8 @@ impl Screen {
     }
 
     fn put(&self, text: &str) {
-        let text = if self.raw.load(Ordering::Relaxed) { text.replace('\n', "\r\n") } else { text.to_owned() };
+        let text =
+            if self.raw.load(Ordering::Relaxed) { text.replace('\n', "\r\n") } else { text.to_owned() };
         let written = match self.stream {
             Stream::Out => {
                 let mut out = std::io::stdout().lock();

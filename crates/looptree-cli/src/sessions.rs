@@ -47,11 +47,15 @@ pub(crate) async fn resolve(store: &JsonStore, text: &str) -> Result<String> {
         return Ok(text.to_owned());
     }
     if text.len() < MIN_PREFIX {
-        bail!(usage(format!("{text:?} is too short for the beginning of a session's id; write at least {MIN_PREFIX} characters")));
+        bail!(usage(format!(
+            "{text:?} is too short for the beginning of a session's id; write at least {MIN_PREFIX} characters"
+        )));
     }
     let found: Vec<_> = ids.iter().filter(|id| id.as_str().starts_with(text)).collect();
     match found[..] {
-        [] => bail!(usage(format!("there is no session {text:?} of this directory; looptree sessions lists them"))),
+        [] => bail!(usage(format!(
+            "there is no session {text:?} of this directory; looptree sessions lists them"
+        ))),
         [id] => Ok(id.as_str().to_owned()),
         _ => {
             let ids: Vec<_> = found.iter().map(|id| id.as_str()).collect();
@@ -98,10 +102,16 @@ pub(crate) fn described(summary: &SessionSummary) -> String {
     let title = summary.title.as_deref().map(brief).unwrap_or_else(|| "(empty)".to_owned());
     let state = match summary.status {
         Some(looptree::session::LoopStatus::Suspended) => ", waits for an answer",
-        Some(looptree::session::LoopStatus::Interrupted | looptree::session::LoopStatus::Running) => ", can be continued",
+        Some(looptree::session::LoopStatus::Interrupted | looptree::session::LoopStatus::Running) => {
+            ", can be continued"
+        }
         _ => "",
     };
-    let cost = if summary.cost_micros > 0 { format!(", {}", money::dollars(summary.cost_micros)) } else { String::new() };
+    let cost = if summary.cost_micros > 0 {
+        format!(", {}", money::dollars(summary.cost_micros))
+    } else {
+        String::new()
+    };
     format!(
         "{short}  {when}  {} messages, {} tokens{cost}{state}  {title}",
         summary.messages,
@@ -139,7 +149,11 @@ pub(crate) fn tree(session: &Session, here: Option<&Point>, screen: &Screen) -> 
             (_, None) => "(from the beginning) ".to_owned(),
         };
         let text = format!("{mark}{:>3}  {}{from}{}", n + 1, "  ".repeat(depth), turn_line(turn));
-        screen.line(&if screen.live { crate::text::cut(&text, screen.width().saturating_sub(1)) } else { text });
+        screen.line(&if screen.live {
+            crate::text::cut(&text, screen.width().saturating_sub(1))
+        } else {
+            text
+        });
     }
     Ok(())
 }
@@ -201,7 +215,8 @@ async fn export(
             Err(_) => Exit::Unread,
         });
     };
-    let mut file = std::fs::File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
+    let mut file =
+        std::fs::File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
     std::io::Write::write_all(&mut file, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))?;
     screen.line(&format!("written: {}", path.display()));
@@ -217,7 +232,11 @@ pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> R
     }
     for (n, session) in found.iter().enumerate() {
         let line = format!("{:>3}  {}", n + 1, described(&session.summary));
-        screen.line(&if screen.live { crate::text::cut(&line, screen.width().saturating_sub(1)) } else { line });
+        screen.line(&if screen.live {
+            crate::text::cut(&line, screen.width().saturating_sub(1))
+        } else {
+            line
+        });
     }
     if !can_ask {
         return Err(usage("name one of these sessions: --resume ID"));

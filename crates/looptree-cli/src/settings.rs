@@ -169,7 +169,8 @@ impl Settings {
     /// Reads the files and adds the flags. `consent` says what happens with what a project may not set unasked.
     pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent) -> Result<Self> {
         let mut settings = Self::defaults();
-        let user = user_file(flags)?.map(|path| file::read(&path, flags.config.is_some())).transpose()?.flatten();
+        let user =
+            user_file(flags)?.map(|path| file::read(&path, flags.config.is_some())).transpose()?.flatten();
         let project = project_file(root).map(|path| file::read(&path, false)).transpose()?.flatten();
         let of_user = user.as_ref().and_then(|file| file.profile.as_deref());
         let trusted = match &project {
@@ -200,7 +201,11 @@ impl Settings {
             if !found {
                 let files = [&user, &project].into_iter().flatten();
                 let known: Vec<_> = files.flat_map(|file| file.profiles.keys().map(String::as_str)).collect();
-                let known = if known.is_empty() { "no file has one".to_owned() } else { format!("known are {}", known.join(", ")) };
+                let known = if known.is_empty() {
+                    "no file has one".to_owned()
+                } else {
+                    format!("known are {}", known.join(", "))
+                };
                 return Err(usage(format!("there is no profile {name:?}; {known}")));
             }
             settings.profile = Some(name.clone());

@@ -34,7 +34,9 @@ pub(crate) async fn read(screen: &Screen) -> Result<Option<String>> {
     // A closed standard input is the same as an empty one.
     let Ok(bytes) = read? else { return Ok(None) };
     if bytes.len() > MAX_BYTES {
-        return Err(usage(format!("the standard input has more than {MAX_BYTES} bytes; name a file in the task instead")));
+        return Err(usage(format!(
+            "the standard input has more than {MAX_BYTES} bytes; name a file in the task instead"
+        )));
     }
     let text = String::from_utf8(bytes)
         .map_err(|_| usage("the standard input is not UTF-8 text; name a file in the task instead"))?;

@@ -90,7 +90,7 @@ impl Tape {
             max_turns: settings.max_turns.value,
             thinking: settings.thinking.value.unwrap_or_default(),
             model: Model {
-                api: model.api.clone(),
+                api: model.api,
                 provider: model.provider.clone(),
                 id: model.id.clone(),
                 name: model.name.clone(),
@@ -162,7 +162,8 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     let watched = loop {
         let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut meter).await;
         let Some(asked) = watched.questions.first() else { break watched };
-        let answer = answers.next().unwrap_or_else(|| Answer::deny("The recording has no answer to this question."));
+        let answer =
+            answers.next().unwrap_or_else(|| Answer::deny("The recording has no answer to this question."));
         screen.line(&crate::text::question(asked));
         screen.line(match &answer {
             Answer::Deny { .. } => "  answered: no",

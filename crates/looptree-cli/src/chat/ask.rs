@@ -51,6 +51,9 @@ impl Chat<'_> {
             let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
             always(call.name.as_str(), &arguments)
         });
+        if let Some(grant) = &grant {
+            self.say(&format!("  always would allow, until the chat ends: {}", described(grant)));
+        }
         let choices = match &grant {
             Some(_) => "y yes, n no, a always, s show all: ",
             None => "y yes, n no: ",
@@ -123,7 +126,9 @@ impl Chat<'_> {
             lines.extend(diff_lines(&diff, self.screen, Some(usize::MAX)));
             return lines;
         }
-        whole(question).lines().map(str::to_owned).collect()
+        // The hash is for an answer from another process.
+        let is_hash = |line: &&str| line.starts_with("    hash: ");
+        whole(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
     }
 
     /// Returns the change that an edit would make, if the whole call is a change of one file that can be foreseen.
@@ -132,7 +137,9 @@ impl Chat<'_> {
         let file = self.bench.root.join(path);
         // A path that leads out is refused by the tool, and nothing is read here.
         let folder = file.parent()?.canonicalize().ok()?;
-        if !folder.starts_with(&self.bench.root) || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file()) {
+        if !folder.starts_with(&self.bench.root)
+            || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file())
+        {
             return None;
         }
         let before = match std::fs::metadata(&file) {

@@ -83,10 +83,14 @@ impl Chat<'_> {
             ["/rewind", n] => self.rewind(n)?,
             ["/fork", n] => self.fork(n).await?,
             ["/compare", a, b] => self.compare(a, b)?,
-            [word @ ("/rewind" | "/fork"), ..] => bail!("{word} wants the number of a turn; /tree shows them"),
+            [word @ ("/rewind" | "/fork"), ..] => {
+                bail!("{word} wants the number of a turn; /tree shows them")
+            }
             ["/compare", ..] => bail!("/compare wants the numbers of two turns; /tree shows them"),
             ["/plan", ..] => bail!("/plan is followed by on, off or nothing"),
-            [word, ..] if names().any(|name| name == word) => bail!("{word} takes fewer words; /help shows them"),
+            [word, ..] if names().any(|name| name == word) => {
+                bail!("{word} takes fewer words; /help shows them")
+            }
             [word, ..] => bail!("there is no command {word}; /help lists them"),
             [] => {}
         }
@@ -101,7 +105,7 @@ impl Chat<'_> {
                 self.screen.line(&self.screen.paint(Style::Bold, head));
                 self.screen.paragraph(Style::Plain, "  ", does);
             } else {
-                self.screen.line(&format!("  {:<16} {does}", head));
+                self.screen.line(&format!("  {head:<16} {does}"));
             }
         }
         for text in [
@@ -114,7 +118,8 @@ impl Chat<'_> {
 
     fn show_model(&self) {
         let model = self.bench.agent.model();
-        let window = model.context_window.map_or_else(|| "unknown".to_owned(), |window| tokens(window.into()));
+        let window =
+            model.context_window.map_or_else(|| "unknown".to_owned(), |window| tokens(window.into()));
         let text = format!("{}/{}, context window {window}", model.provider, model.id);
         self.screen.paragraph(Style::Plain, "", &text);
     }
@@ -160,7 +165,11 @@ impl Chat<'_> {
                 String::new()
             };
             let (input, output) = (tokens(usage.prompt_tokens()), tokens(usage.output));
-            self.screen.paragraph(Style::Plain, "", &format!("the session: {input} tokens in, {output} out{cost}"));
+            self.screen.paragraph(
+                Style::Plain,
+                "",
+                &format!("the session: {input} tokens in, {output} out{cost}"),
+            );
         }
         if let Some(budget) = self.bench.agent.config().services.budget {
             self.screen.paragraph(Style::Plain, "", &money::spent(&budget));
@@ -171,7 +180,9 @@ impl Chat<'_> {
     fn diff(&self) -> Result<()> {
         let session = self.session()?;
         let mut lines = Vec::new();
-        for event in session.loops.iter().flat_map(|record| record.events.iter()).filter_map(|event| event.known()) {
+        for event in
+            session.loops.iter().flat_map(|record| record.events.iter()).filter_map(|event| event.known())
+        {
             let AgentEvent::ToolExecutionEnd(end) = event else { continue };
             if end.is_error {
                 continue;
@@ -197,7 +208,11 @@ impl Chat<'_> {
         }
         self.screen.paragraph(Style::Dim, "", asked_about(&self.bench.approvals));
         for grant in self.bench.approvals.grants() {
-            self.screen.paragraph(Style::Dim, "", &format!("allowed without a question: {}", described(&grant)));
+            self.screen.paragraph(
+                Style::Dim,
+                "",
+                &format!("allowed without a question: {}", described(&grant)),
+            );
         }
     }
 
@@ -214,10 +229,15 @@ impl Chat<'_> {
         let cx = CompactionContext::new(budget)
             .with_provider(config.services.provider.clone(), config.model.clone());
         self.screen.line("summarizing the conversation …");
-        let outcome = compaction().compact(&history, &context, &cx).await.context("the conversation stays as it was")?;
+        let outcome = compaction()
+            .compact(&history, &context, &cx)
+            .await
+            .context("the conversation stays as it was")?;
         let new = match outcome.change {
             CompactionChange::Splices(splices) => history.spliced(&splices)?.to_vec(),
-            CompactionChange::Messages(messages) => messages.iter().map(|message| (**message).clone()).collect(),
+            CompactionChange::Messages(messages) => {
+                messages.iter().map(|message| (**message).clone()).collect()
+            }
             _ => bail!("the compaction gave no conversation"),
         };
         agent.replace_messages(new)?;

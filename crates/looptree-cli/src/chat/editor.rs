@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use etcetera::BaseStrategy as _;
 use reedline::{
-    ColumnarMenu, DefaultCompleter, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers, MenuBuilder as _, Prompt,
-    PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu, Signal, default_emacs_keybindings,
+    ColumnarMenu, DefaultCompleter, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
+    MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu,
+    Signal, default_emacs_keybindings,
 };
 
 use super::commands;
@@ -90,10 +91,7 @@ impl Editor {
         keys.add_binding(
             KeyModifiers::NONE,
             KeyCode::Tab,
-            ReedlineEvent::UntilFound(vec![
-                ReedlineEvent::Menu(MENU.to_owned()),
-                ReedlineEvent::MenuNext,
-            ]),
+            ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
         );
         let mut completer = DefaultCompleter::with_inclusions(&['/']).set_min_word_len(1);
         completer.insert(commands::names().map(str::to_owned).collect());
@@ -102,7 +100,10 @@ impl Editor {
             .with_ansi_colors(screen.colors)
             .with_edit_mode(Box::new(Emacs::new(keys)))
             .with_completer(Box::new(completer))
-            .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))))
+            .with_quick_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(
+                ColumnarMenu::default().with_name(MENU).with_marker("> "),
+            )))
             .with_break_signal(Arc::clone(&ending));
         let history = history_file().and_then(|file| FileBackedHistory::with_file(HISTORY, file).ok());
         if let Some(history) = history {

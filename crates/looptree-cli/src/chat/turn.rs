@@ -65,6 +65,7 @@ impl Chat<'_> {
         if let Some(budget) = self.bench.agent.config().services.budget {
             self.screen.paragraph(Style::Dim, "", &money::spent(&budget));
         }
+        self.screen.line("");
         Ok(ending)
     }
 

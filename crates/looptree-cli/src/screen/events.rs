@@ -52,8 +52,10 @@ impl Screen {
             }
             AgentEvent::RetryStart(retry) => {
                 let error = one_line(retry.error.as_deref().unwrap_or_default());
-                let text =
-                    format!("{error}; trying again in {} ms ({}/{})", retry.delay_ms, retry.attempt, retry.max_attempts);
+                let text = format!(
+                    "{error}; trying again in {} ms ({}/{})",
+                    retry.delay_ms, retry.attempt, retry.max_attempts
+                );
                 self.paragraph(Style::Dim, "", &text);
             }
             AgentEvent::RouteChanged(change) => {
@@ -64,7 +66,8 @@ impl Screen {
             AgentEvent::CompactionEnded(end) => {
                 let (before, after) = (end.estimated_tokens_before, end.estimated_tokens_after);
                 let how = end.fallback.as_ref().map(|why| format!(" without a summary: {}", one_line(why)));
-                let text = format!("conversation shortened{}: {before} -> {after} tokens", how.unwrap_or_default());
+                let text =
+                    format!("conversation shortened{}: {before} -> {after} tokens", how.unwrap_or_default());
                 self.paragraph(Style::Dim, "", &text);
             }
             AgentEvent::AgentEnd(end) => self.end(&end.ended),
@@ -125,7 +128,9 @@ impl Screen {
             None => arguments.to_string(),
         };
         let room = if self.live { self.text_width().saturating_sub(name.len() + 3).max(12) } else { LOGGED };
-        self.line(format!("• {} {}", self.paint(Style::Bold, &name), cut(&plain(&arguments), room)).trim_end());
+        self.line(
+            format!("• {} {}", self.paint(Style::Bold, &name), cut(&plain(&arguments), room)).trim_end(),
+        );
     }
 
     fn ended(&self, end: &ToolExecutionEnd) {

@@ -1,6 +1,7 @@
 //! Markdown that arrives in pieces: whole lines are rendered, tables as a whole.
 
-use termimad::MadSkin;
+use termimad::crossterm::style::Attribute;
+use termimad::{CompoundStyle, MadSkin};
 
 use super::{Screen, Style};
 use crate::text::{plain, wrap};
@@ -108,6 +109,7 @@ fn skin(screen: &Screen) -> MadSkin {
     let mut skin = MadSkin::default();
     for header in &mut skin.headers {
         header.align = termimad::Alignment::Left;
+        header.compound_style = CompoundStyle::with_attr(Attribute::Bold);
     }
     skin
 }

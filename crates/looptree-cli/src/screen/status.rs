@@ -62,7 +62,10 @@ impl Status {
         }
         if let Some(asking) = &self.asking {
             let columns = screen.width().saturating_sub(1).max(8);
-            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(asking.width() + 2).max(4));
+            let typed = tail(
+                &plain(&self.typed).replace('\n', "⏎"),
+                columns.saturating_sub(asking.width() + 2).max(4),
+            );
             self.rows = 1;
             return format!("{}{typed}", screen.paint(Style::Bold, &cut(&format!("  {asking}"), columns)));
         }
@@ -76,7 +79,9 @@ impl Status {
         if self.cost.total > 0 {
             parts.push(money::dollars(self.cost.total));
         }
-        parts.push(if self.interrupted { "stopping; Ctrl-C again ends" } else { "Ctrl-C interrupts" }.to_owned());
+        parts.push(
+            if self.interrupted { "stopping; Ctrl-C again ends" } else { "Ctrl-C interrupts" }.to_owned(),
+        );
         let mut head = cut(&format!("{frame} {}", parts.join(" · ")), columns);
         let room = columns.saturating_sub(head.width() + 3);
         let doing = one_line(&plain(&self.doing));
@@ -168,8 +173,8 @@ impl Screen {
     /// Shows what the run has used so far.
     pub(crate) fn used(&self, usage: &Usage, cost: &Cost) {
         self.redraw(|status| {
-            status.usage = usage.clone();
-            status.cost = cost.clone();
+            status.usage = *usage;
+            status.cost = *cost;
         });
     }
 }

@@ -53,7 +53,8 @@ impl Instructions {
             let inside = |path: &PathBuf| {
                 path.canonicalize().is_ok_and(|real| top.as_ref().is_some_and(|top| real.starts_with(top)))
             };
-            let of_project = |name: &str| folders.iter().rev().map(|f| f.join(name)).filter(inside).collect::<Vec<_>>();
+            let of_project =
+                |name: &str| folders.iter().rev().map(|f| f.join(name)).filter(inside).collect::<Vec<_>>();
             files.extend(of_project(FILE));
             skills.extend(of_project(".looptree/skills"));
         }
@@ -63,7 +64,10 @@ impl Instructions {
             if text.len() > MAX_BYTES {
                 let end = (0..=MAX_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 text.truncate(end);
-                this.notes.push(format!("{} has more than {MAX_BYTES} bytes; the rest is left out", file.display()));
+                this.notes.push(format!(
+                    "{} has more than {MAX_BYTES} bytes; the rest is left out",
+                    file.display()
+                ));
             }
             this.text.push_str(&format!("\n\n# Instructions from {}\n\n{}", file.display(), text.trim()));
             this.files.push(file);

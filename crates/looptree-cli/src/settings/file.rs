@@ -44,7 +44,9 @@ pub(crate) fn read(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> 
     let size = match std::fs::metadata(path) {
         Ok(facts) => facts.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
-        Err(error) => return Err(usage(format!("cannot read the configuration {}: {error}", path.display()))),
+        Err(error) => {
+            return Err(usage(format!("cannot read the configuration {}: {error}", path.display())));
+        }
     };
     if size > MAX_BYTES {
         return Err(usage(format!("the configuration {} has more than {MAX_BYTES} bytes", path.display())));
@@ -56,20 +58,27 @@ pub(crate) fn read(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> 
 
 fn parse(path: &Path, text: String) -> Result<ConfigFile> {
     let wrong = |error: toml::de::Error, place: &str| {
-        usage(format!("the configuration {}{place} cannot be used: {}", path.display(), error.to_string().trim_end()))
+        usage(format!(
+            "the configuration {}{place} cannot be used: {}",
+            path.display(),
+            error.to_string().trim_end()
+        ))
     };
     let mut table: toml::Table = text.parse().map_err(|error| wrong(error, ""))?;
     let profile = match table.remove("profile") {
         None => None,
         Some(toml::Value::String(name)) => Some(name),
-        Some(_) => return Err(usage(format!("{}: profile is the name of a profile, a text", path.display()))),
+        Some(_) => {
+            return Err(usage(format!("{}: profile is the name of a profile, a text", path.display())));
+        }
     };
     let mut profiles = BTreeMap::new();
     match table.remove("profiles") {
         None => {}
         Some(toml::Value::Table(named)) => {
             for (name, value) in named {
-                let layer = Layer::deserialize(value).map_err(|error| wrong(error, &format!(", profile {name},")))?;
+                let layer =
+                    Layer::deserialize(value).map_err(|error| wrong(error, &format!(", profile {name},")))?;
                 profiles.insert(name, layer);
             }
         }

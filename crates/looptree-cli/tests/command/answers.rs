@@ -92,9 +92,17 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
 
     // Another policy than the one that was given is another run.
     let text = std::fs::read_to_string(&file).unwrap();
-    std::fs::write(&file, text.replace("\"approve\": \"none\"", "\"approve\": \"ask\"").replace("\"approve\":\"none\"", "\"approve\":\"ask\"")).unwrap();
+    std::fs::write(
+        &file,
+        text.replace("\"approve\": \"none\"", "\"approve\": \"ask\"")
+            .replace("\"approve\":\"none\"", "\"approve\":\"ask\""),
+    )
+    .unwrap();
     let said = dir.run(&["replay", name]).await;
-    assert!(said.code == 1 && said.err.contains("the replay differs from the cassette at model call 2"), "{said:?}");
+    assert!(
+        said.code == 1 && said.err.contains("the replay differs from the cassette at model call 2"),
+        "{said:?}"
+    );
 
     for (text, expect) in
         [("{\"version\": 1}", "is not a recording of this program"), ("[", "is damaged at line 1")]
@@ -103,6 +111,7 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
         let said = dir.run(&["replay", name]).await;
         assert!(said.code == 1 && said.err.contains(expect) && said.err.contains("task.json"), "{said:?}");
     }
-    let said = dir.run(&["--base-url", "http://127.0.0.1:9/v1", "--model", "local/x", "--record", name, "x"]).await;
+    let said =
+        dir.run(&["--base-url", "http://127.0.0.1:9/v1", "--model", "local/x", "--record", name, "x"]).await;
     assert!(said.code == 2 && said.err.contains("exists"), "{said:?}");
 }

@@ -23,7 +23,11 @@ async fn edits_and_commands_are_asked_about_and_a_diff_is_shown_before_an_edit()
     on.sees("-two").await;
     on.sees("+zwei").await;
     on.sees("y yes, n no, a always, s show all:").await;
-    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\ntwo\n", "nothing is written before the answer");
+    assert_eq!(
+        std::fs::read_to_string(&notes).unwrap(),
+        "one\ntwo\n",
+        "nothing is written before the answer"
+    );
     on.types("maybe");
     on.sees("Answer y, n").await;
     on.types("n because of the weather");

@@ -10,7 +10,10 @@ fn write(path: &std::path::Path, text: &str) {
 #[tokio::test]
 async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
     let dir = Project::new();
-    write(&dir.user_config(), "model = \"anthropic/a\"\nbudget = \"0.50\"\nthinking = \"low\"\n[profiles.fast]\nmodel = \"groq/b\"\nmax_turns = 9\n");
+    write(
+        &dir.user_config(),
+        "model = \"anthropic/a\"\nbudget = \"0.50\"\nthinking = \"low\"\n[profiles.fast]\nmodel = \"groq/b\"\nmax_turns = 9\n",
+    );
     write(&dir.path().join(".looptree/config.toml"), "thinking = \"high\"\n");
     let said = dir.run(&["config"]).await;
     assert_eq!(said.code, 0, "{said:?}");
@@ -38,7 +41,10 @@ async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
     ] {
         write(&dir.user_config(), text);
         let said = dir.run(&["config"]).await;
-        assert!(said.code == 2 && said.err.contains(expect) && said.err.contains("config.toml"), "{text}: {said:?}");
+        assert!(
+            said.code == 2 && said.err.contains(expect) && said.err.contains("config.toml"),
+            "{text}: {said:?}"
+        );
     }
     let said = dir.run(&["--config", "nowhere.toml", "config"]).await;
     assert!(said.code == 2 && said.err.contains("nowhere.toml"), "{said:?}");
@@ -120,7 +126,10 @@ async fn a_key_is_in_no_output_and_no_session() {
     let model = Model::start().await;
     let dir = Project::new();
     let mut command = dir.command();
-    command.args(model.words()).args(["--api-key-env", "KEY", "--json", "say x"]).env("KEY", "sk-very-secret-key");
+    command
+        .args(model.words())
+        .args(["--api-key-env", "KEY", "--json", "say x"])
+        .env("KEY", "sk-very-secret-key");
     let said = finish(command, "").await;
     assert_eq!(said.code, 0, "{said:?}");
     let mut all = said.out + &said.err;

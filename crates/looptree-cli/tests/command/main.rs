@@ -5,6 +5,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 

@@ -81,7 +81,8 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
     });
     asked.lock().unwrap().push(said.collect::<Vec<_>>().join(" "));
     if headers.get("authorization").is_some_and(|key| key == "Bearer wrong") {
-        let error = json!({"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}});
+        let error =
+            json!({"error": {"message": "Incorrect API key provided", "type": "invalid_request_error"}});
         return (StatusCode::UNAUTHORIZED, error.to_string()).into_response();
     }
     let wish = messages.iter().rev().find(|m| m["role"] == "user").map(|m| text(m)).unwrap();
@@ -92,7 +93,8 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
     let delta = match (verb, has_result) {
         ("limit", _) => {
             let error = json!({"error": {"message": "Rate limit reached", "type": "rate_limit_error"}});
-            return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")], error.to_string()).into_response();
+            return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")], error.to_string())
+                .into_response();
         }
         ("write", false) => {
             call("write_file", &json!({"path": "notes.txt", "content": format!("{what}\n")}), messages.len())
@@ -108,7 +110,9 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
         ("sleep", false) => run(&format!("sleep {what}; echo slept")),
         // Two commands, one after the other.
         ("twice", false) => run(what),
-        ("twice", true) if messages.iter().filter(|m| m["role"] == "tool").count() == 1 => run("echo ran >> ran.txt"),
+        ("twice", true) if messages.iter().filter(|m| m["role"] == "tool").count() == 1 => {
+            run("echo ran >> ran.txt")
+        }
         ("hide", false) => run(&format!("ls {}\ntouch ran.txt \u{202e}\u{1b}[2K", "a".repeat(300))),
         ("long", false) => run(&(0..60).map(|n| format!("echo line {n}")).collect::<Vec<_>>().join("\n")),
         ("find", false) => call("search", &json!({"pattern": what}), messages.len()),

@@ -27,7 +27,11 @@ async fn a_pipe_goes_in_as_the_task_or_beside_it() {
     assert_eq!((said.code, said.out.as_str()), (0, "It is five.\n"), "{said:?}");
     let said = dir.run_with("one\ntwo\n", &[&words[..], &["-p", "count it"]].concat()).await;
     assert_eq!(said.out, "There are 6 lines.\n", "{said:?}");
-    assert!(model.asked()[1].contains("user(count it\n\n<stdin>\none\ntwo\n</stdin>)"), "{:?}", model.asked());
+    assert!(
+        model.asked()[1].contains("user(count it\n\n<stdin>\none\ntwo\n</stdin>)"),
+        "{:?}",
+        model.asked()
+    );
     let said = dir.run_with("ignored", &[&words[..], &["--no-stdin", "-p", "say six"]].concat()).await;
     assert_eq!(said.out, "It is six.\n", "{said:?}");
 }
@@ -38,8 +42,7 @@ async fn json_lines_follow_the_published_schema() {
     let dir = Project::new();
     let said = dir.ask(&model, &["--json", "--yes", "write one"]).await;
     assert_eq!(said.code, 0, "{said:?}");
-    let schema: Value =
-        serde_json::from_str(include_str!("../../../../docs/schema/events-v1.json")).unwrap();
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/events-v1.json")).unwrap();
     assert_eq!(schema, looptree::session::event_schema(), "the schema is the published one");
     let kinds = kinds_of(&schema);
     let mut seen = Vec::new();
@@ -176,7 +179,10 @@ async fn an_interrupt_ends_the_command_too_and_keeps_the_session() {
     let mut command = dir.command();
     command.args(model.words()).args(["-p", "--yes", "exec touch began; sleep 50; touch ended"]);
     let pid = std::sync::Arc::new(std::sync::Mutex::new(None));
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
     let child = command.spawn().unwrap();
     *pid.lock().unwrap() = child.id();
     while !dir.path().join("began").exists() {
@@ -197,7 +203,13 @@ async fn without_a_model_and_a_task_the_demo_repairs_a_project() {
     let mut command = dir.command();
     // The demo runs cargo, which is found by the user's own home.
     for name in ["CARGO_HOME", "RUSTUP_HOME"] {
-        let usual = || Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(if name == "CARGO_HOME" { ".cargo" } else { ".rustup" }));
+        let usual = || {
+            Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(if name == "CARGO_HOME" {
+                ".cargo"
+            } else {
+                ".rustup"
+            }))
+        };
         if let Some(folder) = std::env::var_os(name).map(Into::into).or_else(usual) {
             command.env(name, folder);
         }
@@ -206,6 +218,10 @@ async fn without_a_model_and_a_task_the_demo_repairs_a_project() {
     let said = finish(command, "").await;
     assert_eq!(said.code, 0, "{said:?}");
     assert!(said.out.contains("This is a recorded demo"), "{said:?}");
-    assert!(said.out.contains("`cargo test` there fails now") && said.out.contains("`cargo test` there passes now"), "{said:?}");
+    assert!(
+        said.out.contains("`cargo test` there fails now")
+            && said.out.contains("`cargo test` there passes now"),
+        "{said:?}"
+    );
     assert!(said.out.contains("Three ways to a real model"), "{said:?}");
 }

@@ -13,7 +13,10 @@ async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
     let list = dir.run(&["sessions", "list"]).await.out;
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 2, "{list}");
-    assert!(lines[0].contains("say walnut") && lines[0].contains("4 messages"), "the newest is first: {list}");
+    assert!(
+        lines[0].contains("say walnut") && lines[0].contains("4 messages"),
+        "the newest is first: {list}"
+    );
     let id = lines[0].split_whitespace().next().unwrap();
 
     let found = dir.run(&["sessions", "search", "hazel"]).await.out;
@@ -23,7 +26,10 @@ async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
     let shown = dir.run(&["sessions", "show", id]).await.out;
     assert!(shown.contains("It is walnut.") && shown.contains("It is hazelnut."), "{shown}");
     let tree = dir.run(&["sessions", "show", "--tree", id]).await.out;
-    assert!(tree.contains("  1  > say walnut It is walnut.") && tree.contains("*  2  > say hazelnut"), "{tree}");
+    assert!(
+        tree.contains("  1  > say walnut It is walnut.") && tree.contains("*  2  > say hazelnut"),
+        "{tree}"
+    );
 
     let forked = dir.run(&["sessions", "fork", id, "--turn", "1"]).await;
     let fork = forked.out.split(';').next().unwrap().to_owned();
@@ -72,7 +78,10 @@ async fn sessions_are_not_in_the_workspace() {
     let mut command = dir.command();
     command.arg("pending").env("XDG_DATA_HOME", dir.path().join("data"));
     let said = super::finish(command, "").await;
-    assert!(said.code == 1 && said.err.contains("is inside of") && said.err.contains("--sessions"), "{said:?}");
+    assert!(
+        said.code == 1 && said.err.contains("is inside of") && said.err.contains("--sessions"),
+        "{said:?}"
+    );
 }
 
 #[tokio::test]

@@ -44,7 +44,11 @@ impl Terminal {
         drop(pair.slave);
         let mut output = pair.master.try_clone_reader().unwrap();
         let keys = Arc::new(Mutex::new(pair.master.take_writer().unwrap()));
-        let screen = Arc::new(Mutex::new(vt100::Parser::new(ROWS.try_into().unwrap(), columns.try_into().unwrap(), SCROLLBACK)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(
+            ROWS.try_into().unwrap(),
+            columns.try_into().unwrap(),
+            SCROLLBACK,
+        )));
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (shown, heard, answer) = (Arc::clone(&screen), Arc::clone(&bytes), Arc::clone(&keys));
         std::thread::spawn(move || {
@@ -58,7 +62,10 @@ impl Terminal {
                 // As a terminal does that is asked where its cursor is.
                 if piece.windows(4).any(|w| w == b"\x1b[6n") {
                     let (row, column) = screen.screen().cursor_position();
-                    let _ = answer.lock().unwrap().write_all(format!("\x1b[{};{}R", row + 1, column + 1).as_bytes());
+                    let _ = answer
+                        .lock()
+                        .unwrap()
+                        .write_all(format!("\x1b[{};{}R", row + 1, column + 1).as_bytes());
                 }
             }
         });

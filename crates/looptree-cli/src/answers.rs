@@ -1,0 +1,95 @@
+//! Questions that wait: listing and answering them, from any process.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context as _, Result, bail};
+use looptree::Timestamp;
+use looptree::prelude::*;
+use looptree::session::Unfinished;
+
+use crate::args::YesNo;
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::sessions::resolve;
+use crate::text::{brief, question};
+
+/// Shows every question that waits in a directory's sessions.
+pub(crate) async fn list(store: &JsonStore, screen: &Screen) -> Result<Exit> {
+    let found = store.unfinished().await?;
+    let waiting = found.waiting();
+    if waiting.is_empty() {
+        screen.line("no question waits");
+    }
+    for run in waiting {
+        show(run, screen);
+    }
+    for run in found.runs.iter().filter(|r| r.questions.is_empty()) {
+        screen.line(&format!(
+            "session {} can be continued: looptree --resume {}",
+            run.session_id, run.session_id
+        ));
+    }
+    for (id, error) in &found.unreadable {
+        screen.line(&format!("session {id} cannot be read: {error}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows the questions of a run, and how to answer them.
+pub(crate) fn show(run: &Unfinished, screen: &Screen) {
+    let since = run.since.to_rfc3339();
+    screen.line(&format!("session {} waits since {since}: {}", run.session_id, brief(&run.prompt)));
+    for asked in &run.questions {
+        screen.line(&question(asked));
+        let hash = asked.approval().map(|view| format!(" --hash {}", view.hash().prefix()));
+        screen.line(&format!(
+            "  answer with: looptree answer {} yes|no{}",
+            run.session_id,
+            hash.unwrap_or_default()
+        ));
+    }
+}
+
+/// Stores the answer to the first question of a session. No model is called; `--resume` continues the run.
+pub(crate) async fn answer(
+    store: &JsonStore,
+    id: &str,
+    word: YesNo,
+    reason: Option<&str>,
+    hash: Option<&str>,
+    screen: &Screen,
+) -> Result<Exit> {
+    let session = resolve(store, id).await?;
+    let session = session.as_str();
+    let run = store.load_session(session)?.unfinished()?;
+    let Some(asked) = run.and_then(|run| run.questions.into_iter().next()) else {
+        bail!("session {session} waits for no answer");
+    };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).context("the clock is before 1970")?;
+    let now = Timestamp(u64::try_from(now.as_millis())?);
+    let answer = match word {
+        YesNo::Yes => Answer::Allow,
+        YesNo::No => Answer::deny(reason.unwrap_or("The user did not allow this call.")),
+    };
+    let left = match asked.approval() {
+        None => store.answer(session, asked.id.clone(), answer, now).await?,
+        Some(view) => {
+            if let Some(hash) = hash.filter(|hash| !view.hash().matches(hash)) {
+                bail!("the session asks about another call than {hash}:\n{}", question(&asked));
+            }
+            if hash.is_none() && answer == Answer::Allow {
+                let hash = view.hash();
+                bail!("name the call to allow it, with --hash {}:\n{}", hash.prefix(), question(&asked));
+            }
+            store.answer_approval(session, &view, answer, now).await?
+        }
+    };
+    screen.line(&question(&asked));
+    screen.line(&format!("answered: {}", if word == YesNo::Yes { "yes" } else { "no" }));
+    if left.questions.is_empty() {
+        screen.line(&format!("continue it with: looptree --resume {session}"));
+    } else {
+        show(&left, screen);
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,169 @@
+//! Asking before something changes, and what was allowed for the rest of the chat.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use looptree::hooks::ToolCallInfo;
+use looptree::prelude::*;
+use looptree::tools::bash;
+
+use crate::args::Approve;
+
+/// Tools that run programs.
+const COMMANDS: [&str; 1] = ["bash"];
+
+/// What is allowed without a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Grant {
+    /// Every call of a tool.
+    Tool(String),
+    /// Commands of `bash` that run nothing but this program with this first argument, such as `cargo test`.
+    Command(String),
+    /// This command of `bash`, letter by letter.
+    Line(String),
+}
+
+/// Who can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asking {
+    /// The user at the terminal, or another process later.
+    Somebody,
+    /// Nobody: what would be asked about is denied.
+    Nobody,
+}
+
+#[derive(Debug)]
+struct Rules {
+    approve: Approve,
+    plan_only: bool,
+    grants: Vec<Grant>,
+}
+
+/// The policy of a run. A clone is the same policy.
+#[derive(Debug, Clone)]
+pub(crate) struct Approvals {
+    rules: Arc<Mutex<Rules>>,
+    asking: Asking,
+}
+
+impl Approvals {
+    pub(crate) fn new(approve: Approve, plan_only: bool, asking: Asking) -> Self {
+        Self { rules: Arc::new(Mutex::new(Rules { approve, plan_only, grants: Vec::new() })), asking }
+    }
+
+    fn with<T>(&self, act: impl FnOnce(&mut Rules) -> T) -> T {
+        act(&mut self.rules.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Allows something for the rest of the process.
+    pub(crate) fn grant(&self, grant: Grant) {
+        self.with(|rules| {
+            if !rules.grants.contains(&grant) {
+                rules.grants.push(grant);
+            }
+        });
+    }
+
+    pub(crate) fn grants(&self) -> Vec<Grant> {
+        self.with(|rules| rules.grants.clone())
+    }
+
+    pub(crate) fn plan_only(&self) -> bool {
+        self.with(|rules| rules.plan_only)
+    }
+
+    pub(crate) fn set_plan_only(&self, only: bool) {
+        self.with(|rules| rules.plan_only = only);
+    }
+
+    pub(crate) fn asking(&self) -> Asking {
+        self.asking
+    }
+
+    pub(crate) fn approve(&self) -> Approve {
+        self.with(|rules| rules.approve)
+    }
+
+    /// The hooks that apply the policy. The run asks and waits as data.
+    pub(crate) fn hooks(&self) -> Hooks {
+        let this = self.clone();
+        Hooks::new().before_tool(move |call| {
+            let verdict = this.decide(&call);
+            async move { verdict }
+        })
+    }
+
+    fn decide(&self, call: &ToolCallInfo) -> Verdict {
+        let tool = call.call.name.as_str();
+        if call.effects == Effects::ReadOnly {
+            return Verdict::Allow;
+        }
+        let is_command = COMMANDS.contains(&tool);
+        let ask = self.with(|rules| {
+            if rules.plan_only {
+                return Err("Only a plan is wanted: this tool changes something and was not run. Describe what you would do.");
+            }
+            let granted = rules.grants.iter().any(|grant| covers(grant, tool, &call.arguments));
+            Ok(!granted
+                && match rules.approve {
+                    Approve::Ask => true,
+                    Approve::Commands => is_command,
+                    Approve::None => false,
+                })
+        });
+        match (ask, self.asking) {
+            (Err(reason), _) => Verdict::Deny(reason.to_owned()),
+            (Ok(false), _) => Verdict::Allow,
+            (Ok(true), Asking::Somebody) => {
+                Verdict::Ask(if is_command { "Run this command?" } else { "Allow this call?" }.to_owned())
+            }
+            (Ok(true), Asking::Nobody) => Verdict::Deny(
+                "There is nobody at a terminal to allow this call; it was not run. The user can allow it with --yes or \
+                 --sandbox."
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// Returns whether a grant applies to a call.
+fn covers(grant: &Grant, tool: &str, arguments: &serde_json::Value) -> bool {
+    match grant {
+        Grant::Tool(name) => name == tool,
+        Grant::Command(prefix) => COMMANDS.contains(&tool) && bash::runs_only([prefix.as_str()])(arguments),
+        Grant::Line(line) => COMMANDS.contains(&tool) && command(arguments) == line,
+    }
+}
+
+/// Returns the grant that "always" gives for a call: every call for a tool that is no command, and for a command the program with
+/// its subcommand if it runs nothing else, such as `cargo test`. Without a subcommand it is this command alone: a program such
+/// as `python` does whatever its arguments say.
+pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
+    if !COMMANDS.contains(&tool) {
+        return Grant::Tool(tool.to_owned());
+    }
+    let line = command(arguments);
+    let mut words = line.split_whitespace();
+    let is_name = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let pair = words.next().zip(words.next().filter(is_name));
+    let prefix = pair.map(|(program, second)| Grant::Command(format!("{program} {second}")));
+    prefix.filter(|grant| covers(grant, tool, arguments)).unwrap_or_else(|| Grant::Line(line.to_owned()))
+}
+
+fn command(arguments: &serde_json::Value) -> &str {
+    arguments.get("command").and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// Describes a grant for the user.
+pub(crate) fn described(grant: &Grant) -> String {
+    match grant {
+        Grant::Tool(name) => format!("every call of {name}"),
+        Grant::Command(prefix) => format!("commands that run only `{prefix} ...`"),
+        Grant::Line(line) => format!("exactly this command: {}", looptree::event::printable(line)),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! The agent with all that stands around it: tools, policy, sandbox, budget, session.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use looptree::budget::AtLimit;
+use looptree::context::{ContextConfig, SummarizingCompaction};
+use looptree::prelude::*;
+use looptree::session::{FileWatch, sessions_folder};
+use looptree::tools::plan::RetainPlan;
+
+use crate::approval::{Approvals, Asking};
+use crate::exit::usage;
+use crate::settings::{Instructions, Settings};
+use crate::tape::Tape;
+use crate::{money, sandbox};
+
+pub(crate) const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
+you change anything, make the smallest change that solves the task, and check it by running the project's own tests. \
+Finish with a short report of what you changed and how you checked it.";
+
+/// The window that is used of a model, at most: longer conversations cost more than they are worth.
+const MAX_CONTEXT: u64 = 200_000;
+/// The window that is assumed for a model whose window is unknown.
+const UNKNOWN_CONTEXT: u64 = 100_000;
+
+/// An agent, ready to work.
+pub(crate) struct Bench {
+    pub(crate) agent: BasicAgent,
+    pub(crate) recorder: SessionRecorder,
+    pub(crate) store: JsonStore,
+    pub(crate) watch: FileWatch,
+    pub(crate) root: PathBuf,
+    pub(crate) approvals: Approvals,
+    pub(crate) tape: Option<Tape>,
+    /// What the user should know before the first run.
+    pub(crate) notes: Vec<String>,
+    /// Whether the agent continues a session.
+    pub(crate) continues: bool,
+}
+
+/// What an agent is made for.
+pub(crate) struct Plan<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) root: &'a Path,
+    pub(crate) asking: Asking,
+    pub(crate) at_limit: AtLimit,
+    /// The session that is continued.
+    pub(crate) session: Option<String>,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) task: Option<&'a str>,
+}
+
+/// The summary of a conversation that becomes too long keeps the plan.
+pub(crate) fn compaction() -> RetainPlan<SummarizingCompaction> {
+    RetainPlan::new(SummarizingCompaction::new())
+}
+
+/// The conversation that is sent at most.
+pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
+    let window = model.context_window.map_or(UNKNOWN_CONTEXT, |window| u64::from(window).min(MAX_CONTEXT));
+    ContextConfig::default().with_max_context_tokens(window)
+}
+
+impl Bench {
+    /// Makes the agent, and restores its session.
+    pub(crate) async fn make(model: ModelConfig, plan: Plan<'_>) -> Result<Self> {
+        let Plan { settings, root, asking, at_limit, session, record, task } = plan;
+        let mut notes = settings.notes.clone();
+        let sessions = sessions_of(settings, root)?;
+        let workspace = Workspace::open(root)?;
+        let (shell, held) = sandbox::shell(settings, &workspace).await?;
+        notes.push(held);
+        let instructions = Instructions::read(settings, root)?;
+        notes.extend(instructions.files.iter().map(|file| format!("instructions: {}", file.display())));
+        if !instructions.skills.is_empty() {
+            let names: Vec<_> = instructions.skills.iter().map(|skill| skill.name().to_owned()).collect();
+            notes.push(format!("skills: {}", names.join(", ")));
+        }
+        notes.extend(instructions.notes.iter().cloned());
+        let approvals = Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), asking);
+        let watch = FileWatch::new(root);
+        let context = context_of(&model);
+        let mut limits = ExecutionLimits::unlimited();
+        limits.max_turns = settings.max_turns.value;
+        let mut agent = looptree::agent(model)
+            .with_system_prompt(instructions.after(SYSTEM_PROMPT))
+            .with_tools(CodingTools::new(workspace).with_bash(shell).with_plan().tools())
+            .with_skills(&instructions.skills)
+            .with_hooks(watch.hooks(approvals.hooks()))
+            .with_limits(limits)
+            .with_compaction_strategy(compaction())
+            .configure(|config| config.policy.context = Some(context))
+            .with_budget(money::budget(settings, at_limit));
+        if let Some(level) = settings.thinking.value {
+            agent = agent.with_thinking(level);
+        }
+        let tape = match (record, task) {
+            (Some(file), Some(task)) => Some(Tape::new(file, task, settings, &approvals, at_limit, &agent)?),
+            (Some(_), None) => return Err(usage("--record wants a task")),
+            (None, _) => None,
+        };
+        if let Some(tape) = &tape {
+            agent = tape.attach(agent);
+        }
+        let store = JsonStore::open(sessions)?;
+        let continues = session.is_some();
+        let recorder = if let Some(id) = &session {
+            let session =
+                store.load_session(id).with_context(|| format!("cannot continue the session {id}"))?;
+            if let Some(end) = session.end_point() {
+                watch.adopt(&session.files_at(&end)?);
+            }
+            let recorder;
+            (agent, recorder) = agent.restore_session(store.clone(), id).await?;
+            recorder
+        } else {
+            SessionRecorder::attach(&mut agent, store.clone())
+        };
+        Ok(Self { agent, recorder, store, watch, root: root.to_owned(), approvals, tape, notes, continues })
+    }
+}
+
+/// Returns the folder with the sessions of a directory: the one that was named, or the one of the platform. Refuses a folder
+/// inside of the directory, where a command of the model could change it.
+pub(crate) fn sessions_of(settings: &Settings, root: &Path) -> Result<PathBuf> {
+    let Some(folder) = &settings.sessions.value else {
+        return sessions_folder(root).context("use --sessions DIR");
+    };
+    let folder = std::path::absolute(folder)?;
+    // The part that exists is resolved, so that a link into the directory is found.
+    let existing = folder.ancestors().find_map(|above| above.canonicalize().ok());
+    if existing.is_some_and(|existing| existing.starts_with(root)) {
+        bail!(usage(format!(
+            "the folder of --sessions, {}, is inside of the directory of the task, where commands could change it; \
+             name one outside of it",
+            folder.display()
+        )));
+    }
+    Ok(folder)
+}

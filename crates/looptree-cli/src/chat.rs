@@ -1,0 +1,174 @@
+//! The chat: prompts, slash commands and runs, until the user ends it.
+
+mod ask;
+mod commands;
+mod editor;
+mod keys;
+mod past;
+mod travel;
+mod turn;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Result;
+use looptree::compat::SeedVerbs as _;
+use looptree::prelude::*;
+use looptree::session::Point;
+
+use crate::bench::Bench;
+use crate::exit::Exit;
+use crate::run::chain;
+use crate::screen::{Screen, Style};
+use crate::settings::Settings;
+use crate::work::{Interrupts, Meter};
+use editor::{Editor, Entered};
+use turn::Ending;
+
+/// A conversation at a terminal.
+struct Chat<'a> {
+    bench: Bench,
+    settings: &'a Settings,
+    screen: &'a Screen,
+    /// Tokens and cost of this chat.
+    meter: Meter,
+    /// Where the agent was set back to.
+    here: RefCell<Option<Point>>,
+    /// What was typed during the last run and not sent.
+    draft: String,
+    /// Set by a signal that ends the program.
+    ending: Arc<AtomicBool>,
+}
+
+/// Runs the chat. It begins with `task`, if there is one.
+pub(crate) async fn run(
+    bench: Bench,
+    settings: &Settings,
+    task: Option<&str>,
+    screen: &Screen,
+) -> Result<Exit> {
+    let ending = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&ending);
+    let handle = bench.agent.handle();
+    tokio::spawn(async move {
+        let mut interrupts = Interrupts::open();
+        loop {
+            interrupts.next().await;
+            told.store(true, Ordering::Relaxed);
+            handle.abort();
+        }
+    });
+    let mut chat = Chat {
+        bench,
+        settings,
+        screen,
+        meter: Meter::default(),
+        here: RefCell::default(),
+        draft: String::new(),
+        ending: Arc::clone(&ending),
+    };
+    let ended = chat.talk(task).await;
+    let session = chat.bench.agent.session_id();
+    let was_used = !chat.bench.agent.history().is_empty();
+    let tape = chat.bench.tape.take();
+    chat.bench.recorder.close().await?;
+    if let Some(tape) = tape {
+        tape.save(screen)?;
+    }
+    if was_used {
+        let id = session.as_str();
+        let short = id.get(..8).unwrap_or(id);
+        screen.paragraph(Style::Dim, "", &format!("looptree --resume {short} continues this session"));
+    }
+    ended
+}
+
+impl Chat<'_> {
+    async fn talk(&mut self, task: Option<&str>) -> Result<Exit> {
+        self.greet();
+        if self.bench.continues {
+            past::show(&self.bench.agent.history(), self.screen);
+        }
+        let mut last = Ending::Well;
+        if self.bench.agent.is_suspended() {
+            self.screen.paragraph(Style::Dim, "", "the open run of this session goes on");
+            let events = self.bench.agent.resume();
+            last = self.attempt(events).await?;
+        }
+        let mut editor = Editor::new(self.screen, Arc::clone(&self.ending));
+        if let Some(task) = task {
+            self.screen.line(&format!(
+                "{} {}",
+                self.screen.paint(Style::Bold, ">"),
+                crate::text::plain(task)
+            ));
+            last = self.prompt(task).await?;
+        }
+        // A task that is recorded is the whole conversation.
+        if self.bench.tape.is_some() {
+            return Ok(if last == Ending::Well { Exit::Done } else { Exit::Failed });
+        }
+        let mut warned = false;
+        loop {
+            if last == Ending::Exit {
+                return Ok(Exit::Interrupted);
+            }
+            if self.ending.load(Ordering::Relaxed) || self.screen.is_gone() {
+                return Ok(Exit::Interrupted);
+            }
+            let draft = std::mem::take(&mut self.draft);
+            match tokio::task::block_in_place(|| editor.line(&draft)) {
+                Entered::End => return Ok(Exit::Done),
+                Entered::Interrupt if warned => return Ok(Exit::Interrupted),
+                Entered::Interrupt => {
+                    warned = true;
+                    self.screen.paragraph(Style::Dim, "", "Ctrl-C again or Ctrl-D ends the chat");
+                    continue;
+                }
+                Entered::Nothing => {}
+                Entered::Text(text) => match commands::parse(&text) {
+                    None => last = self.prompt(&text).await?,
+                    Some(command) => match self.command(command, &mut editor).await {
+                        Ok(true) => {}
+                        Ok(false) => return Ok(Exit::Done),
+                        // What went wrong with a command ends neither the program nor the conversation.
+                        Err(error) => self.screen.paragraph(Style::Red, "", &chain(&error)),
+                    },
+                },
+            }
+            warned = false;
+        }
+    }
+
+    /// Sends a prompt and works until the run ends.
+    async fn prompt(&mut self, text: &str) -> Result<Ending> {
+        self.here.replace(None);
+        let events = self.bench.agent.prompt(text);
+        self.attempt(events).await
+    }
+
+    /// Works on a run that has begun; one that cannot begin ends nothing but itself.
+    async fn attempt(&mut self, events: Result<looptree::EventReceiver, AgentError>) -> Result<Ending> {
+        match events {
+            Ok(events) => self.work(events).await,
+            Err(error) => {
+                self.screen.paragraph(Style::Red, "", &format!("error: {error}"));
+                Ok(Ending::Badly)
+            }
+        }
+    }
+
+    fn greet(&self) {
+        let model = self.bench.agent.model();
+        let screen = self.screen;
+        screen.line(&screen.paint(Style::Bold, &format!("looptree {}", env!("CARGO_PKG_VERSION"))));
+        screen.paragraph(Style::Plain, "", &format!("model: {} ({})", model.name, model.provider));
+        screen.paragraph(Style::Plain, "", &format!("directory: {}", self.bench.root.display()));
+        for note in &self.bench.notes {
+            screen.paragraph(Style::Dim, "", note);
+        }
+        screen.paragraph(Style::Dim, "", commands::asked_about(&self.bench.approvals));
+        screen.paragraph(Style::Dim, "", "Type a task. /help lists the commands, Ctrl-D ends the chat.");
+    }
+}

@@ -1,0 +1,214 @@
+//! A question of the run: the call as a whole or its diff, and the answer.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+use looptree::Question;
+use looptree::prelude::*;
+use serde_json::Value;
+use similar::TextDiff;
+
+use super::Chat;
+use super::keys::{Keys, Typed};
+use crate::approval::{always, described};
+use crate::money;
+use crate::screen::{Style, diff_lines};
+use crate::text::{plain, question as whole};
+
+/// The largest file that is compared with its new content.
+const MAX_COMPARED: u64 = 1 << 20;
+/// Rows that a question leaves for the answer.
+const ROWS_LEFT: usize = 6;
+
+/// What came of a question.
+pub(super) enum Asked {
+    Answer(Answer),
+    Interrupt,
+}
+
+impl Chat<'_> {
+    /// Shows a question and waits for its answer.
+    pub(super) async fn ask(&mut self, question: &Question, keys: &mut Keys) -> Result<Asked> {
+        if let Some(refusal) = &question.budget {
+            self.screen.paragraph(Style::Bold, "  ", &money::question(&question.text, refusal.limit));
+            let refusal = refusal.clone();
+            return Ok(match self.read("Raise it? ", keys).await {
+                None => Asked::Interrupt,
+                Some(words) => Asked::Answer(money::answer(&words, &refusal)),
+            });
+        }
+        let lines = self.lines_of(question);
+        let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
+        let mut hidden = lines.len().saturating_sub(room);
+        for line in lines.iter().take(room) {
+            self.screen.line(line);
+        }
+        if hidden > 0 {
+            self.say(&format!("  … {hidden} more lines; s shows all"));
+        }
+        let grant = question.call.as_ref().map(|call| {
+            let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
+            always(call.name.as_str(), &arguments)
+        });
+        if let Some(grant) = &grant {
+            self.say(&format!("  always would allow, until the chat ends: {}", described(grant)));
+        }
+        let choices = match &grant {
+            Some(_) => "y yes, n no, a always, s show all: ",
+            None => "y yes, n no: ",
+        };
+        loop {
+            let Some(words) = self.read(choices, keys).await else { return Ok(Asked::Interrupt) };
+            let words = words.trim();
+            let (first, reason) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+            match (first.to_lowercase().as_str(), reason.is_empty()) {
+                ("y" | "yes" | "a" | "always", true) if hidden > 0 => {
+                    // Nothing is allowed that was not on the screen.
+                    for line in lines.iter().skip(room) {
+                        self.screen.line(line);
+                    }
+                    hidden = 0;
+                    self.say("  That was the rest of the call. Now answer.");
+                }
+                ("y" | "yes", true) => return Ok(Asked::Answer(Answer::Allow)),
+                ("a" | "always", true) => {
+                    let Some(grant) = grant else { continue };
+                    self.say(&format!("  allowed until the chat ends: {}", described(&grant)));
+                    self.bench.approvals.grant(grant);
+                    return Ok(Asked::Answer(Answer::Allow));
+                }
+                ("n" | "no", false) => return Ok(Asked::Answer(Answer::deny(refused(reason)))),
+                ("n" | "no", true) => {
+                    return Ok(match self.read("Why? (Enter for no reason) ", keys).await {
+                        None => Asked::Interrupt,
+                        Some(reason) => Asked::Answer(Answer::deny(refused(&reason))),
+                    });
+                }
+                ("s" | "show", true) => {
+                    hidden = 0;
+                    self.page(&whole(question), keys)?;
+                }
+                _ => self.say("  Answer y, n (with a reason, if you like: n not now), a or s."),
+            }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        self.screen.paragraph(Style::Dim, "", text);
+    }
+
+    /// Reads a line; `None` for Ctrl-C.
+    async fn read(&self, label: &str, keys: &mut Keys) -> Option<String> {
+        self.screen.asking(Some(label));
+        let read = loop {
+            match keys.next().await {
+                Typed::Line(text) => break Some(text),
+                Typed::Interrupt => break None,
+                Typed::Changed => self.screen.typing(&keys.text),
+                Typed::Other => {}
+            }
+        };
+        self.screen.asking(None);
+        self.screen.typing("");
+        let shown = read.as_deref().map(plain).unwrap_or_else(|| "(interrupted)".to_owned());
+        self.screen.line(&format!("  {}{shown}", self.screen.paint(Style::Bold, label)));
+        read
+    }
+
+    /// Returns the lines of a question: the diff of an edit, or the whole call.
+    fn lines_of(&self, question: &Question) -> Vec<String> {
+        let view = question.approval();
+        let preview = view.as_ref().and_then(|view| self.preview(view.tool.as_str(), &view.arguments));
+        if let Some((path, diff)) = preview {
+            let title = format!("  {} {}", question.text, plain(&path));
+            let mut lines = vec![self.screen.paint(Style::Bold, &title)];
+            lines.extend(diff_lines(&diff, self.screen, Some(usize::MAX)));
+            return lines;
+        }
+        // The hash is for an answer from another process.
+        let is_hash = |line: &&str| line.starts_with("    hash: ");
+        whole(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
+    }
+
+    /// Returns the change that an edit would make, if the whole call is a change of one file that can be foreseen.
+    fn preview(&self, tool: &str, arguments: &Value) -> Option<(String, String)> {
+        let path = arguments.get("path")?.as_str()?;
+        let file = self.bench.root.join(path);
+        // A path that leads out is refused by the tool, and nothing is read here.
+        let folder = file.parent()?.canonicalize().ok()?;
+        if !folder.starts_with(&self.bench.root)
+            || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file())
+        {
+            return None;
+        }
+        let before = match std::fs::metadata(&file) {
+            Ok(facts) if facts.len() > MAX_COMPARED => return None,
+            Ok(_) => std::fs::read_to_string(&file).ok()?,
+            Err(_) => String::new(),
+        };
+        let after = match tool {
+            "write_file" => arguments.get("content")?.as_str()?.to_owned(),
+            "edit_file" => edited(&before, arguments)?,
+            _ => return None,
+        };
+        if before == after {
+            return None;
+        }
+        let diff = TextDiff::from_lines(&before, &after);
+        Some((path.to_owned(), diff.unified_diff().context_radius(3).to_string()))
+    }
+
+    /// Shows a text in the user's pager.
+    pub(super) fn page(&self, text: &str, keys: &mut Keys) -> Result<()> {
+        let paged = keys.paused(|| paged(text))?;
+        if !paged {
+            for line in text.lines() {
+                self.screen.line(line);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(reason: &str) -> String {
+    if reason.trim().is_empty() {
+        "The user did not allow this call.".to_owned()
+    } else {
+        format!("The user did not allow this call: {}", reason.trim())
+    }
+}
+
+/// Applies the replacements of a call, each of which must apply once.
+fn edited(before: &str, arguments: &Value) -> Option<String> {
+    let single = [arguments.clone()];
+    let edits = match arguments.get("edits").and_then(Value::as_array) {
+        Some(edits) => edits.as_slice(),
+        None => &single,
+    };
+    let mut text = before.to_owned();
+    for edit in edits {
+        let (old, new) = (edit.get("old_text")?.as_str()?, edit.get("new_text")?.as_str()?);
+        if old.is_empty() || text.matches(old).count() != 1 {
+            return None;
+        }
+        text = text.replacen(old, new, 1);
+    }
+    Some(text)
+}
+
+/// Shows a text in a pager. Returns whether there is one.
+pub(super) fn paged(text: &str) -> bool {
+    let named = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
+    let mut words = named.as_deref().unwrap_or("less -R").split_whitespace();
+    let Some(program) = words.next() else { return false };
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    let Ok(mut child) = command.spawn() else { return false };
+    if let Some(mut input) = child.stdin.take() {
+        // A pager that is quit early reads no more.
+        let _ = input.write_all(text.as_bytes());
+        let _ = input.write_all(b"\n");
+    }
+    child.wait().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,248 @@
+//! The slash commands.
+
+use anyhow::{Context as _, Result, bail};
+use looptree::compat::SeedVerbs as _;
+use looptree::context::{CompactionChange, CompactionContext, CompactionStrategy as _};
+use looptree::prelude::*;
+use looptree::tools::file_change::changes_of;
+use looptree::tools::plan;
+
+use super::Chat;
+use super::ask::paged;
+use super::editor::Editor;
+use crate::approval::{Approvals, described};
+use crate::args::Approve;
+use crate::bench::{compaction, context_of};
+use crate::screen::{Style, diff_lines};
+use crate::text::{brief, tokens};
+use crate::{choose, money};
+
+/// A command: its name, its arguments, and what it does.
+const COMMANDS: &[(&str, &str, &str)] = &[
+    ("/model", "[NAME]", "shows the model, or uses another one from the next prompt on"),
+    ("/plan", "[on|off]", "shows the plan; on: tools that change something are denied; off: they are not"),
+    ("/cost", "", "shows tokens and cost of this chat and of the session"),
+    ("/diff", "", "shows what the session has changed in files"),
+    ("/tree", "", "shows the session turn by turn; * marks where you are"),
+    ("/rewind", "N", "goes back to the end of turn N, 0 for the beginning; later turns stay in the session"),
+    ("/fork", "N", "starts a new session from the end of turn N; this session does not change"),
+    ("/compare", "A B", "compares the conversations at turns A and B"),
+    ("/compact", "", "replaces the older conversation by a summary"),
+    ("/tools", "", "shows the tools, and what runs without a question"),
+    ("/clear", "", "clears the screen; the conversation stays"),
+    ("/help", "", "shows this"),
+    ("/quit", "", "ends the chat"),
+];
+
+/// The share of the conversation that a compaction on demand leaves, in percent.
+const COMPACT_TO: u64 = 40;
+/// The least that a compaction leaves.
+const MIN_TOKENS: u64 = 1_000;
+
+/// Returns the names of the commands.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|(name, _, _)| *name)
+}
+
+/// Returns the words of a command; `None` for a prompt. A path such as `/tmp/x` is no command.
+pub(super) fn parse(text: &str) -> Option<Vec<String>> {
+    let line = text.trim();
+    let first = line.split_whitespace().next()?;
+    let is_command = first.starts_with('/') && !first.get(1..)?.contains('/') && !line.contains('\n');
+    is_command.then(|| line.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Says what is asked about.
+pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
+    match (approvals.plan_only(), approvals.approve()) {
+        (true, _) => "plan only: tools that change something are denied",
+        (false, Approve::Ask) => "you are asked before edits and commands",
+        (false, Approve::Commands) => "you are asked before commands, not before edits",
+        (false, Approve::None) => "you are asked before nothing",
+    }
+}
+
+impl Chat<'_> {
+    /// Does what a command says. Returns whether the chat goes on.
+    pub(super) async fn command(&mut self, words: Vec<String>, editor: &mut Editor) -> Result<bool> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["/quit" | "/exit"] => return Ok(false),
+            ["/help"] => self.help(),
+            ["/clear"] => editor.clear_screen(),
+            ["/model"] => self.show_model(),
+            ["/model", name] => self.set_model(name)?,
+            ["/plan"] => self.show_plan(),
+            ["/plan", "on"] => self.plan_only(true),
+            ["/plan", "off"] => self.plan_only(false),
+            ["/cost"] => self.cost()?,
+            ["/diff"] => self.diff()?,
+            ["/tools"] => self.tools(),
+            ["/compact"] => self.compact().await?,
+            ["/tree"] => self.tree()?,
+            ["/rewind", n] => self.rewind(n)?,
+            ["/fork", n] => self.fork(n).await?,
+            ["/compare", a, b] => self.compare(a, b)?,
+            [word @ ("/rewind" | "/fork"), ..] => {
+                bail!("{word} wants the number of a turn; /tree shows them")
+            }
+            ["/compare", ..] => bail!("/compare wants the numbers of two turns; /tree shows them"),
+            ["/plan", ..] => bail!("/plan is followed by on, off or nothing"),
+            [word, ..] if names().any(|name| name == word) => {
+                bail!("{word} takes fewer words; /help shows them")
+            }
+            [word, ..] => bail!("there is no command {word}; /help lists them"),
+            [] => {}
+        }
+        Ok(true)
+    }
+
+    fn help(&self) {
+        for (name, arguments, does) in COMMANDS {
+            let head = format!("{name} {arguments}");
+            let head = head.trim_end();
+            if self.screen.text_width() < 60 {
+                self.screen.line(&self.screen.paint(Style::Bold, head));
+                self.screen.paragraph(Style::Plain, "  ", does);
+            } else {
+                self.screen.line(&format!("  {head:<16} {does}"));
+            }
+        }
+        for text in [
+            "Alt-Enter begins a new line, and a paste is one prompt. Text that you type during a run is sent into it with Enter.",
+            "Ctrl-C clears the line, then interrupts the run; twice on an empty line it ends the chat. Ctrl-D ends it, too. Ctrl-R searches the history.",
+        ] {
+            self.screen.paragraph(Style::Dim, "", text);
+        }
+    }
+
+    fn show_model(&self) {
+        let model = self.bench.agent.model();
+        let window =
+            model.context_window.map_or_else(|| "unknown".to_owned(), |window| tokens(window.into()));
+        let text = format!("{}/{}, context window {window}", model.provider, model.id);
+        self.screen.paragraph(Style::Plain, "", &text);
+    }
+
+    fn set_model(&mut self, name: &str) -> Result<()> {
+        // The address of the settings belongs to the model of the settings.
+        let mut settings = self.settings.clone();
+        let is_local = name.starts_with("local/") || !name.contains('/');
+        if !is_local {
+            settings.base_url.value = None;
+            settings.api_key_env.value = None;
+        }
+        let model = choose::by_name(name, &settings)?;
+        let context = context_of(&model);
+        self.bench.agent.set_model(model);
+        self.bench.agent.set_config(|config| config.policy.context = Some(context));
+        self.show_model();
+        Ok(())
+    }
+
+    fn plan_only(&self, only: bool) {
+        self.bench.approvals.set_plan_only(only);
+        self.screen.paragraph(Style::Plain, "", asked_about(&self.bench.approvals));
+    }
+
+    fn show_plan(&self) {
+        self.screen.paragraph(Style::Dim, "", asked_about(&self.bench.approvals));
+        match plan::latest(&self.bench.agent.history()) {
+            Some(plan) if !plan.steps.is_empty() => self.screen.plan(&plan),
+            _ => self.screen.line("there is no plan"),
+        }
+    }
+
+    fn cost(&self) -> Result<()> {
+        let chat = money::summary(&self.meter.usage, &self.meter.cost);
+        self.screen.paragraph(Style::Plain, "", &format!("this chat: {chat}"));
+        if let Ok(session) = self.session() {
+            let summary = looptree::session::SessionSummary::of(&session);
+            let usage = summary.usage;
+            let cost = if summary.cost_micros > 0 {
+                format!(", {}", money::dollars(summary.cost_micros))
+            } else {
+                String::new()
+            };
+            let (input, output) = (tokens(usage.prompt_tokens()), tokens(usage.output));
+            self.screen.paragraph(
+                Style::Plain,
+                "",
+                &format!("the session: {input} tokens in, {output} out{cost}"),
+            );
+        }
+        if let Some(budget) = self.bench.agent.config().services.budget {
+            self.screen.paragraph(Style::Plain, "", &money::spent(&budget));
+        }
+        Ok(())
+    }
+
+    fn diff(&self) -> Result<()> {
+        let session = self.session()?;
+        let mut lines = Vec::new();
+        for event in
+            session.loops.iter().flat_map(|record| record.events.iter()).filter_map(|event| event.known())
+        {
+            let AgentEvent::ToolExecutionEnd(end) = event else { continue };
+            if end.is_error {
+                continue;
+            }
+            for change in changes_of(&end.result.details) {
+                let title = format!("{}: +{} -{}", brief(&change.path), change.added, change.removed);
+                lines.push(self.screen.paint(Style::Bold, &title));
+                lines.extend(diff_lines(&change.diff, self.screen, Some(usize::MAX)));
+            }
+        }
+        if lines.is_empty() {
+            self.screen.line("the session has changed no file with its file tools");
+        } else if lines.len() < self.screen.rows().saturating_sub(2) || !paged(&lines.join("\n")) {
+            lines.iter().for_each(|line| self.screen.line(line));
+        }
+        Ok(())
+    }
+
+    fn tools(&self) {
+        for tool in self.bench.agent.tools().iter() {
+            let name = tool.name();
+            self.screen.paragraph(Style::Plain, "  ", &format!("{name}: {}", brief(tool.description())));
+        }
+        self.screen.paragraph(Style::Dim, "", asked_about(&self.bench.approvals));
+        for grant in self.bench.approvals.grants() {
+            self.screen.paragraph(
+                Style::Dim,
+                "",
+                &format!("allowed without a question: {}", described(&grant)),
+            );
+        }
+    }
+
+    /// Replaces the older conversation by a summary, at once.
+    async fn compact(&self) -> Result<()> {
+        let agent = &self.bench.agent;
+        let (history, config) = (agent.history(), agent.config());
+        let before = history.tokens();
+        let budget = (before * COMPACT_TO / 100).max(MIN_TOKENS);
+        if budget >= before {
+            bail!("the conversation has about {before} tokens; there is nothing to shorten");
+        }
+        let context = context_of(&config.model);
+        let cx = CompactionContext::new(budget)
+            .with_provider(config.services.provider.clone(), config.model.clone());
+        self.screen.line("summarizing the conversation …");
+        let outcome = compaction()
+            .compact(&history, &context, &cx)
+            .await
+            .context("the conversation stays as it was")?;
+        let new = match outcome.change {
+            CompactionChange::Splices(splices) => history.spliced(&splices)?.to_vec(),
+            CompactionChange::Messages(messages) => {
+                messages.iter().map(|message| (**message).clone()).collect()
+            }
+            _ => bail!("the compaction gave no conversation"),
+        };
+        agent.replace_messages(new)?;
+        let after = agent.history().tokens();
+        self.screen.line(&format!("conversation shortened: {before} -> {after} tokens"));
+        Ok(())
+    }
+}

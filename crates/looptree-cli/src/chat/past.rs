@@ -1,0 +1,50 @@
+//! The old conversation of a session that is continued.
+
+use looptree::Message;
+use looptree::history::History;
+
+use crate::screen::{Screen, Style};
+use crate::text::plain;
+
+/// Messages that are shown.
+const SHOWN: usize = 40;
+/// Lines of a prompt that are shown.
+const PROMPT_LINES: usize = 12;
+
+/// Shows the newest part of a conversation.
+pub(super) fn show(history: &History, screen: &Screen) {
+    let messages: Vec<_> = history.entries().collect();
+    let left_out = messages.len().saturating_sub(SHOWN);
+    if left_out > 0 {
+        screen.paragraph(Style::Dim, "", &format!("… {left_out} earlier messages; /tree shows the turns"));
+    }
+    for message in messages.into_iter().skip(left_out) {
+        let message = message.shared();
+        match message.as_llm() {
+            Some(Message::Assistant(reply)) => {
+                let text = message.text();
+                if !text.trim().is_empty() {
+                    screen.line("");
+                    screen.markdown(&text);
+                }
+                for call in reply.tool_calls() {
+                    let arguments = serde_json::from_str(call.arguments.json_text()).unwrap_or_default();
+                    screen.call(call.name.as_str(), &arguments);
+                }
+            }
+            Some(Message::User(_)) => {
+                let text = plain(&message.text());
+                screen.line("");
+                for (n, line) in text.lines().take(PROMPT_LINES).enumerate() {
+                    screen.paragraph(Style::Bold, if n == 0 { "> " } else { "  " }, line);
+                }
+                let more = text.lines().count().saturating_sub(PROMPT_LINES);
+                if more > 0 {
+                    screen.paragraph(Style::Dim, "  ", &format!("… {more} more lines"));
+                }
+            }
+            _ => {}
+        }
+    }
+    screen.line("");
+}

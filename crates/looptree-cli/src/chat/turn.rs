@@ -1,0 +1,143 @@
+//! One run on the terminal: events, steering, questions, Ctrl-C.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use looptree::EventReceiver;
+use looptree::event::Ended;
+use looptree::prelude::*;
+
+use super::Chat;
+use super::ask::Asked;
+use super::keys::{Keys, Typed};
+use crate::money;
+use crate::screen::Style;
+use crate::work::Meter;
+
+/// How a run came back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ending {
+    Well,
+    Badly,
+    /// The user wants the program to end.
+    Exit,
+}
+
+impl Chat<'_> {
+    /// Shows a run, steers it with what is typed, and asks what it asks, until it ends.
+    pub(super) async fn work(&mut self, mut events: EventReceiver) -> Result<Ending> {
+        let began = Instant::now();
+        let mut meter = Meter::default();
+        let mut keys = Keys::open(self.screen)?;
+        let running = self.screen.running();
+        let ending = loop {
+            let (ended, questions) = self.stream(events, &mut keys, &mut meter).await;
+            let Some(question) = questions.into_iter().next() else { break ended };
+            // What was being typed is no answer; it is there again afterwards.
+            let draft = keys.text.clone();
+            keys.forget().await;
+            let asked = self.ask(&question, &mut keys).await?;
+            let interrupted = matches!(asked, Asked::Interrupt);
+            let answer = match asked {
+                Asked::Answer(answer) => answer,
+                Asked::Interrupt => Answer::deny("The user interrupted the run."),
+            };
+            keys.text = draft;
+            self.screen.typing(&keys.text);
+            if let Some(tape) = &self.bench.tape {
+                tape.answered(&answer);
+            }
+            events = self.bench.agent.answer(question.id, answer)?;
+            if interrupted {
+                self.bench.agent.abort();
+            }
+        };
+        drop(running);
+        self.draft = keys.finish();
+        self.meter.usage = self.meter.usage.combine(&meter.usage);
+        self.meter.cost = self.meter.cost.combine(&meter.cost);
+        let seconds = began.elapsed().as_secs();
+        self.screen.paragraph(
+            Style::Dim,
+            "",
+            &format!("{seconds} s, {}", money::summary(&meter.usage, &meter.cost)),
+        );
+        if let Some(budget) = self.bench.agent.config().services.budget {
+            self.screen.paragraph(Style::Dim, "", &money::spent(&budget));
+        }
+        self.screen.line("");
+        Ok(ending)
+    }
+
+    /// Shows events until the run ends or asks.
+    async fn stream(
+        &mut self,
+        mut events: EventReceiver,
+        keys: &mut Keys,
+        meter: &mut Meter,
+    ) -> (Ending, Vec<looptree::Question>) {
+        let agent = self.bench.agent.handle();
+        let model = agent.config().model;
+        let (mut ending, mut questions, mut interrupted) = (Ending::Well, Vec::new(), false);
+        let mut over = false;
+        loop {
+            let event = tokio::select! {
+                biased;
+                typed = keys.next() => {
+                    match typed {
+                        Typed::Changed => self.screen.typing(&keys.text),
+                        Typed::Line(text) if text.trim().is_empty() => self.screen.typing(""),
+                        // Too late for this run: it is there again at the prompt.
+                        Typed::Line(text) if over => keys.text = text,
+                        Typed::Line(text) => {
+                            self.screen.typing("");
+                            self.steer(&agent, &text);
+                        }
+                        Typed::Interrupt if interrupted => {
+                            // The run is given up; its session is as it was journaled.
+                            return (Ending::Exit, Vec::new());
+                        }
+                        Typed::Interrupt => {
+                            interrupted = true;
+                            self.screen.stopping();
+                            agent.abort();
+                        }
+                        Typed::Other => {}
+                    }
+                    continue;
+                }
+                event = events.recv_numbered() => event,
+            };
+            let Some(event) = event else { return (ending, questions) };
+            if event.depth > 0 {
+                continue;
+            }
+            self.screen.show(&event.event);
+            if self.screen.is_gone() && !interrupted {
+                interrupted = true;
+                agent.abort();
+            }
+            match event.into_event() {
+                AgentEvent::TurnEnd { usage, .. } => {
+                    meter.add(&usage, &model);
+                    self.screen.used(&meter.usage, &meter.cost);
+                }
+                AgentEvent::AgentEnd(end) => {
+                    over = true;
+                    if end.ended != Ended::Completed {
+                        ending = Ending::Badly;
+                    }
+                }
+                AgentEvent::RunSuspended { questions: asked, .. } => questions = asked,
+                _ => {}
+            }
+        }
+    }
+
+    /// Sends a text into the run. It arrives after the calls that are running.
+    fn steer(&self, agent: &AgentHandle, text: &str) {
+        agent.steer(text.trim_end());
+        let shown = crate::text::plain(text.trim_end());
+        self.screen.paragraph(Style::Bold, "» ", &shown);
+    }
+}

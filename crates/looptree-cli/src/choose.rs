@@ -1,0 +1,132 @@
+//! Which model: the settings, keys in the environment, an Ollama server, else none.
+
+use anyhow::Result;
+use looptree::ModelConfig;
+use looptree::model::key_variable;
+use looptree::providers::catalogue;
+
+use crate::exit::usage;
+use crate::ollama_server;
+use crate::settings::Settings;
+
+/// The models that are used if only a key is set, in this order.
+const USUAL: &[&str] = &[
+    "anthropic/claude-sonnet-5-5",
+    "openai/gpt-6.2-sol",
+    "google/gemini-3.1-pro-preview",
+    "openrouter/anthropic/claude-sonnet-5.5",
+    "groq/openai/gpt-oss-120b",
+    "xai/grok-4.3",
+    "deepseek/deepseek-v4-pro",
+    "mistral/devstral-2512",
+];
+
+/// Returns the model of the settings, or the first one that can be used; `None` if there is none.
+pub(crate) async fn choose(settings: &Settings) -> Result<Option<ModelConfig>> {
+    if let Some(text) = &settings.model.value {
+        return by_name(text, settings).map(Some);
+    }
+    if settings.base_url.value.is_some() {
+        return Err(usage("which model does the server have? Name it with --model local/NAME"));
+    }
+    for name in USUAL {
+        let provider = name.split('/').next().unwrap_or_default();
+        if key_of(provider).is_some() {
+            return by_name(name, settings).map(Some);
+        }
+    }
+    let Some(server) = ollama_server::find().await else { return Ok(None) };
+    let model = server.best_model();
+    Ok(model.map(|id| catalogue::configure(ModelConfig::ollama(id).with_base_url(server.url))))
+}
+
+/// Returns the model that a text names, with its key.
+pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
+    let url = settings.base_url.value.as_deref();
+    let known = catalogue::named(text);
+    let mut model = match (known, url) {
+        (Ok(model), _) => model,
+        // A plain id, or one with a slash that is no provider's: a model of the server that is named.
+        (Err(_), Some(_)) => catalogue::named(&format!("local/{text}")).map_err(|e| usage(e.to_string()))?,
+        (Err(error), None) => return Err(usage(error.to_string())),
+    };
+    if let Some(url) = url {
+        model = model.with_base_url(url);
+    } else if model.provider == "local" {
+        return Err(usage(format!("{text} wants --base-url, for example http://localhost:8080/v1")));
+    } else if model.provider == "ollama"
+        && let Some(address) = ollama_server::configured()
+    {
+        model = model.with_base_url(format!("http://{address}"));
+    }
+    if let Some(variable) = &settings.api_key_env.value {
+        model = model.with_key_from(variable);
+    } else if model.provider == "local" && environment("LOCAL_API_KEY").is_some() {
+        model = model.with_key_from("LOCAL_API_KEY");
+    }
+    let provider = model.provider.clone();
+    let mut model = model.with_secrets(environment).map_err(|e| usage(e.to_string()))?;
+    if model.api_key.is_none()
+        && let Some(key) = stored_key(&provider)?
+    {
+        model = model.with_api_key(key);
+    }
+    match key_variable(&provider) {
+        // A server of one's own may want no key.
+        Some(variable) if model.api_key.is_none() && url.is_none() => Err(usage(format!(
+            "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env"
+        ))),
+        _ => Ok(model),
+    }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// Returns whether a provider's key is set, or the provider needs none.
+pub(crate) fn has_key(provider: &str) -> bool {
+    key_variable(provider).is_none() || key_of(provider).is_some()
+}
+
+fn key_of(provider: &str) -> Option<String> {
+    environment(key_variable(provider)?).or_else(|| stored_key(provider).ok().flatten())
+}
+
+/// Returns the key of a provider from the keyring of the operating system.
+#[cfg(feature = "keyring")]
+fn stored_key(provider: &str) -> Result<Option<String>> {
+    use anyhow::Context as _;
+    // Without a keyring, for example on a server, there is no key in it.
+    let Ok(entry) = keyring::v1::Entry::new("looptree", provider) else { return Ok(None) };
+    match entry.get_password() {
+        Ok(key) => Ok(Some(key)),
+        Err(keyring::v1::Error::NoEntry | keyring::v1::Error::NoStorageAccess(_)) => Ok(None),
+        Err(error) => {
+            Err(error).with_context(|| format!("cannot read the key of {provider} from the keyring"))
+        }
+    }
+}
+
+#[cfg(not(feature = "keyring"))]
+#[expect(clippy::unnecessary_wraps, reason = "the form with the feature keyring can fail")]
+fn stored_key(_provider: &str) -> Result<Option<String>> {
+    Ok(None)
+}
+
+/// Returns the message for a task without a model.
+pub(crate) fn no_model() -> anyhow::Error {
+    usage(format!("there is no model to work with. {}", three_ways()))
+}
+
+/// The ways to a real model.
+pub(crate) fn three_ways() -> String {
+    "Three ways to a real model:\n  \
+     1. a key:    ANTHROPIC_API_KEY=... looptree \"your task\"\n  \
+     2. Ollama:   ollama pull qwen3-coder:30b, then looptree \"your task\"\n  \
+     3. a server: looptree --base-url http://localhost:8080/v1 --model local/NAME \"your task\""
+        .to_owned()
+}
+
+#[cfg(test)]
+mod tests;

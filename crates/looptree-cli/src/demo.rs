@@ -1,0 +1,91 @@
+//! What happens without any model: a recording repairs a small project. Loop, tools, files and session are real.
+
+mod project;
+mod recording;
+
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use looptree::BasicAgent;
+use looptree::event::Ended;
+use looptree::prelude::*;
+
+use crate::bench::{SYSTEM_PROMPT, sessions_of};
+use crate::choose::three_ways;
+use crate::exit::Exit;
+use crate::screen::{Screen, Style};
+use crate::settings::Settings;
+use crate::work::{Events, Interrupts, Meter, watch};
+
+/// The provider's name of the recording.
+pub(crate) const RECORDING: &str = "recording";
+
+const TASK: &str = "The tests of this project fail. Find out why, repair it, and check the repair.";
+
+/// Plays the recording in a new directory.
+pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
+    if !has_cargo().await {
+        screen.line(
+            "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
+        );
+        screen.line(&three_ways());
+        return Ok(Exit::Failed);
+    }
+    screen.paragraph(
+        Style::Plain,
+        "",
+        "This is a recorded demo, as no API key and no local model server were found: the model's replies are scripted; the tools, \
+         the files, the tests and the session are real.",
+    );
+    let root = project::write()?;
+    screen.line(&format!("project: {}", root.display()));
+    let before = project::tests_pass(&root).await?;
+    screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
+    screen.line(&format!("> {TASK}"));
+
+    let workspace = Workspace::open(&root)?;
+    let (shell, held) = crate::sandbox::shell(settings, &workspace).await?;
+    screen.line(&held);
+    let mut agent = BasicAgent::new(recording::model())
+        .with_provider(recording::Recording)
+        .with_system_prompt(SYSTEM_PROMPT)
+        .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
+    let store = JsonStore::open(sessions_of(settings, &root)?)?;
+    let recorder = SessionRecorder::attach(&mut agent, store.clone());
+    let mut interrupts = Interrupts::open();
+    let running = screen.running();
+    let handle = agent.handle();
+    let events = handle.prompt(TASK)?;
+    let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut Meter::default()).await;
+    drop(running);
+    screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
+    let sessions = recorder.save().await?;
+
+    let repaired = project::tests_pass(&root).await?;
+    screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
+    for id in sessions {
+        screen.line(&format!("session: {}", store.path_of(&id)?.display()));
+    }
+    screen.line(&three_ways());
+    if watched.interrupted {
+        return Ok(if screen.is_gone() { Exit::Unread } else { Exit::Interrupted });
+    }
+    Ok(if watched.ended == Some(Ended::Completed) && repaired { Exit::Done } else { Exit::Failed })
+}
+
+async fn has_cargo() -> bool {
+    let asked = tokio::process::Command::new("cargo")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    asked.await.is_ok_and(|status| status.success())
+}
+
+/// Runs a project's tests, quietly.
+pub(crate) async fn cargo_test(root: &std::path::Path) -> Result<bool> {
+    let mut command = tokio::process::Command::new("cargo");
+    command.args(["test", "--offline", "--quiet"]).current_dir(root);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Ok(command.status().await.context("cannot run cargo test")?.success())
+}

@@ -1,0 +1,110 @@
+//! The commands that only show something: models, settings, checks of a server.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use looptree::model::Secret;
+use looptree::providers::catalogue;
+
+use crate::args::Flags;
+use crate::choose::has_key;
+use crate::endpoint::{Target, check};
+use crate::exit::{Exit, usage};
+use crate::screen::{Screen, Style};
+use crate::settings::{Settings, project_file, user_file};
+use crate::text::tokens;
+
+/// Lists the known models.
+pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
+    let filter = filter.unwrap_or_default().to_lowercase();
+    let name = |provider: &str, id: &str| format!("{provider}/{id}");
+    let mut models: Vec<_> = catalogue::models()
+        .iter()
+        .filter(|model| name(&model.provider, &model.id).to_lowercase().contains(&filter))
+        .collect();
+    models.sort_by_key(|model| name(&model.provider, &model.id));
+    models.dedup_by_key(|model| name(&model.provider, &model.id));
+    if models.is_empty() {
+        screen.line("no model with this name is in the catalogue; a model without an entry works, too");
+        return Exit::Done;
+    }
+    let width = models.iter().map(|model| name(&model.provider, &model.id).len()).max().unwrap_or(0);
+    let mut missing = false;
+    for model in models {
+        let key = has_key(&model.provider);
+        missing |= !key;
+        let window = model.context_window.map_or_else(|| "?".to_owned(), |window| tokens(window.into()));
+        let price = if model.cost.is_known() {
+            let per = |micros: u64| format!("{}.{:02}", micros / 1_000_000, micros % 1_000_000 / 10_000);
+            format!("${} in, ${} out per million", per(model.cost.input), per(model.cost.output))
+        } else {
+            "price unknown".to_owned()
+        };
+        let line = format!(
+            "{} {:width$}  {window:>6}  {price}",
+            if key { '*' } else { ' ' },
+            name(&model.provider, &model.id)
+        );
+        screen.line(&if key { line } else { screen.paint(Style::Dim, &line) });
+    }
+    if missing {
+        screen.line("* a key is set, or none is needed");
+    }
+    Exit::Done
+}
+
+/// Shows the settings and where they come from.
+pub(crate) fn config(
+    settings: &Settings,
+    flags: &Flags,
+    root: &std::path::Path,
+    paths: bool,
+    screen: &Screen,
+) -> Result<Exit> {
+    let user = user_file(flags)?;
+    let project = project_file(root).unwrap_or_else(|| root.join(".looptree/config.toml"));
+    for (what, path) in [("user", user), ("project", Some(project))] {
+        let Some(path) = path else { continue };
+        let there = if path.is_file() { "" } else { " (does not exist)" };
+        screen.line(&format!("{what}: {}{there}", path.display()));
+    }
+    if paths {
+        return Ok(Exit::Done);
+    }
+    if let Some(profile) = &settings.profile {
+        screen.line(&format!("profile: {profile}"));
+    }
+    let mut rows = settings.rows();
+    for row in &mut rows {
+        if row.0 == "approve" && settings.approve.value.is_none() {
+            row.1 = format!("\"{:?}\"", settings.approve()).to_lowercase();
+        }
+    }
+    for (name, value, origin) in rows {
+        screen.line(&format!("{name} = {value}  {}", screen.paint(Style::Dim, &format!("# {origin}"))));
+    }
+    for note in &settings.notes {
+        screen.line(note);
+    }
+    Ok(Exit::Done)
+}
+
+/// Checks a server.
+pub(crate) async fn endpoint(url: &str, patience: u64, settings: &Settings, screen: &Screen) -> Result<Exit> {
+    let variable = settings.api_key_env.value.as_deref();
+    let key = std::env::var(variable.unwrap_or("CHECK_API_KEY")).ok().filter(|key| !key.trim().is_empty());
+    if let (Some(variable), None) = (variable, &key) {
+        return Err(usage(format!("{variable} is not set")));
+    }
+    let model =
+        settings.model.value.as_deref().map(|text| text.strip_prefix("local/").unwrap_or(text).to_owned());
+    let target = Target {
+        base_url: url.to_owned(),
+        model,
+        key: key.map(Secret::new),
+        patience: Duration::from_secs(patience),
+    };
+    let report = check(&target).await?;
+    screen.line(&report.to_string());
+    Ok(if report.works == Some(true) { Exit::Done } else { Exit::Failed })
+}

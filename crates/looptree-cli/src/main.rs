@@ -1,0 +1,5 @@
+//! The command `looptree`.
+
+fn main() -> std::process::ExitCode {
+    looptree_cli::main()
+}

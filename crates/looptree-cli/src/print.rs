@@ -1,0 +1,68 @@
+//! One task without a chat: the answer on the standard output, everything else on the standard error.
+
+use std::io::Write as _;
+
+use anyhow::Result;
+use looptree::compat::SeedVerbs as _;
+use looptree::event::Ended;
+
+use crate::answers;
+use crate::bench::Bench;
+use crate::exit::Exit;
+use crate::money;
+use crate::screen::Screen;
+use crate::work::{Events, Interrupts, Meter, watch};
+
+/// Works on a task. An open run of a continued session is finished first.
+pub(crate) async fn run(mut bench: Bench, task: Option<&str>, form: Events, screen: &Screen) -> Result<Exit> {
+    let agent = bench.agent.handle();
+    for note in &bench.notes {
+        screen.line(note);
+    }
+    let mut interrupts = Interrupts::open();
+    let mut meter = Meter::default();
+    let mut last = None;
+    if agent.is_suspended() {
+        let events = agent.resume()?;
+        last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
+    }
+    let waits = last.as_ref().is_some_and(|watched| !watched.questions.is_empty());
+    if let Some(task) = task
+        && !waits
+        && last.as_ref().is_none_or(|watched| !watched.interrupted)
+    {
+        let running = screen.running();
+        let events = agent.prompt(task)?;
+        last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
+        drop(running);
+    }
+    screen.line(&format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
+    if let Some(budget) = agent.config().services.budget {
+        screen.line(&money::spent(&budget));
+    }
+    let session = agent.session_id();
+    bench.recorder.close().await?;
+    screen.line(&format!("session: {session}; looptree --resume {session} continues it"));
+    if let Some(tape) = bench.tape.take() {
+        tape.save(screen)?;
+    }
+    let Some(watched) = last else { return Ok(Exit::Done) };
+    if !watched.questions.is_empty() {
+        if let Some(run) = bench.store.load_session(session.as_str())?.unfinished()? {
+            answers::show(&run, screen);
+        }
+        return Ok(Exit::Waits);
+    }
+    if watched.ended == Some(Ended::Completed) && form == Events::Shown {
+        let mut out = std::io::stdout().lock();
+        if writeln!(out, "{}", watched.answer.trim_end()).and_then(|()| out.flush()).is_err() {
+            return Ok(Exit::Unread);
+        }
+    }
+    Ok(match watched.ended {
+        Some(Ended::Completed) => Exit::Done,
+        _ if screen.is_gone() => Exit::Unread,
+        Some(Ended::Aborted) if watched.interrupted => Exit::Interrupted,
+        _ => Exit::Failed,
+    })
+}

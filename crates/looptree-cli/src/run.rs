@@ -1,0 +1,165 @@
+//! The way from the command line to what is wanted.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use clap::{CommandFactory as _, Parser as _};
+use looptree::budget::AtLimit;
+use looptree::prelude::*;
+
+use crate::approval::Asking;
+use crate::args::{Cli, Color, Command, Flags, RunArgs, Sessions};
+use crate::bench::{Bench, Plan, sessions_of};
+use crate::exit::{Exit, UsageError, usage};
+use crate::screen::{Screen, Stream};
+use crate::settings::{Consent, Settings};
+use crate::work::Events;
+use crate::{answers, chat, choose, demo, lists, print, sessions, stdin, tape};
+
+pub(crate) fn main() -> Exit {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let failed = error.print().is_err();
+            return match (error.use_stderr(), failed) {
+                (true, _) => Exit::Usage,
+                (false, true) => Exit::Unread,
+                (false, false) => Exit::Done,
+            };
+        }
+    };
+    if let Some(Command::Completions { shell }) = &cli.command {
+        let mut script = Vec::new();
+        clap_complete::generate(*shell, &mut Cli::command(), "looptree", &mut script);
+        return if std::io::stdout().write_all(&script).is_ok() { Exit::Done } else { Exit::Unread };
+    }
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: cannot start: {error}");
+            return Exit::Failed;
+        }
+    };
+    let ended = runtime.block_on(run(cli)).unwrap_or_else(|error| {
+        eprintln!("error: {}", chain(&error));
+        if error.downcast_ref::<UsageError>().is_some() { Exit::Usage } else { Exit::Failed }
+    });
+    // A thread that reads the standard input must not hold the end of the program.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Joins the messages of an error and its causes. A cause whose text the message already contains is not repeated.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+fn directory(flags: &Flags) -> Result<PathBuf> {
+    let cannot = || format!("cannot open the directory {}", flags.cwd.display());
+    let root = flags.cwd.canonicalize().with_context(cannot).map_err(|error| usage(chain(&error)))?;
+    if root.is_dir() { Ok(root) } else { Err(usage(format!("{} is not a directory", root.display()))) }
+}
+
+async fn run(cli: Cli) -> Result<Exit> {
+    let Cli { run, flags, command } = cli;
+    let root = directory(&flags)?;
+    let consent = match command {
+        Some(_) if flags.trust_project => Consent::Given,
+        Some(_) => Consent::Remembered,
+        None => Consent::for_chat(flags.trust_project),
+    };
+    let settings = Settings::load(&flags, &root, consent)?;
+    let color = settings.color.value.unwrap_or(Color::Auto);
+    let Some(command) = command else { return task(run, settings, root, color).await };
+    let screen = Screen::new(Stream::Out, color);
+    let store = || -> Result<JsonStore> { Ok(JsonStore::open(sessions_of(&settings, &root)?)?) };
+    let ended = match command {
+        Command::Sessions { what } => {
+            sessions::run(what.unwrap_or(Sessions::List { limit: 20 }), &store()?, &screen).await?
+        }
+        Command::Pending => answers::list(&store()?, &screen).await?,
+        Command::Answer { id, answer, reason, hash } => {
+            answers::answer(&store()?, &id, answer, reason.as_deref(), hash.as_deref(), &screen).await?
+        }
+        Command::Replay { file } => tape::replay(&file, &screen).await?,
+        Command::Check { url, patience } => lists::endpoint(&url, patience, &settings, &screen).await?,
+        Command::Models { filter } => lists::models(filter.as_deref(), &screen),
+        Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
+        // Printed before the files are read.
+        Command::Completions { .. } => Exit::Done,
+    };
+    Ok(if screen.is_gone() { Exit::Unread } else { ended })
+}
+
+async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> Result<Exit> {
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let chats = terminal && !run.print && !run.json;
+    let screen = Screen::new(if chats { Stream::Out } else { Stream::Err }, color);
+    let screen = if run.quiet && !chats { screen.quiet() } else { screen };
+    if run.task.as_deref().is_some_and(|task| task.trim().is_empty()) {
+        return Err(usage("the task is empty"));
+    }
+    let input = if chats || run.no_stdin { None } else { stdin::read(&screen).await? };
+    let prompt = stdin::prompt(run.task.as_deref(), input);
+    let wants_session = run.go_on || run.resume.is_some();
+    if run.demo {
+        return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
+    }
+    let session = selected(&run, &settings, &root, chats, &screen).await?;
+    let Some(model) = choose::choose(&settings).await? else {
+        if prompt.is_none() && !wants_session && !run.print && !run.json {
+            return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
+        }
+        return Err(choose::no_model());
+    };
+    if !chats && prompt.is_none() && !wants_session {
+        return Err(usage("there is no task; write one in quotes, or pipe one in"));
+    }
+    let asking = if chats || run.wait { Asking::Somebody } else { Asking::Nobody };
+    let at_limit = if chats || run.wait { AtLimit::Pause } else { AtLimit::Stop };
+    if !chats {
+        screen.line(&format!("model: {} ({})", model.name, model.provider));
+        screen.line(&format!("directory: {}", root.display()));
+    }
+    let plan = Plan {
+        settings: &settings,
+        root: &root,
+        asking,
+        at_limit,
+        session,
+        record: run.record,
+        task: prompt.as_deref(),
+    };
+    let bench = Bench::make(model, plan).await?;
+    if chats {
+        return chat::run(bench, &settings, prompt.as_deref(), &screen).await;
+    }
+    let form = if run.json { Events::Json } else { Events::Shown };
+    print::run(bench, prompt.as_deref(), form, &screen).await
+}
+
+/// Returns the session that is to be continued.
+async fn selected(
+    run: &RunArgs,
+    settings: &Settings,
+    root: &std::path::Path,
+    chats: bool,
+    screen: &Screen,
+) -> Result<Option<String>> {
+    if !run.go_on && run.resume.is_none() {
+        return Ok(None);
+    }
+    let store = JsonStore::open(sessions_of(settings, root)?)?;
+    match run.resume.as_deref() {
+        None => sessions::newest(&store).await.map(Some),
+        Some("") => sessions::pick(&store, chats, screen).await.map(Some),
+        Some(id) => sessions::resolve(&store, id).await.map(Some),
+    }
+}

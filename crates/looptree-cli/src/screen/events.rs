@@ -1,0 +1,213 @@
+//! What is shown of the events of a run.
+
+use looptree::event::{Ended, ToolExecutionEnd};
+use looptree::prelude::*;
+use looptree::tools::file_change::changes_of;
+use looptree::tools::plan::{Plan, StepState};
+use serde_json::Value;
+
+use super::{Screen, Style, diff};
+use crate::text::{brief, cut, one_line, plain};
+
+/// Lines of a result that are shown.
+const RESULT_LINES: usize = 4;
+
+/// Columns of a line in a log.
+const LOGGED: usize = 300;
+
+/// The argument that tells the most about a call of a built-in tool.
+const TELLING: [&str; 6] = ["command", "path", "pattern", "query", "name", "url"];
+
+impl Screen {
+    /// Shows an event.
+    pub(crate) fn show(&self, event: &AgentEvent) {
+        match event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => self.text(text),
+            AgentEvent::MessageUpdate { delta: StreamDelta::Thinking { text }, .. } => self.thinking(text),
+            AgentEvent::MessageEnd { superseded, .. } => {
+                {
+                    let mut state = self.state();
+                    self.end_reply(&mut state);
+                }
+                if *superseded {
+                    self.line(&self.paint(Style::Dim, "  (this answer broke off; it begins again)"));
+                }
+                self.doing("");
+            }
+            AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
+                self.doing(tool_name.as_str());
+                let arguments = serde_json::from_str(args.json_text()).unwrap_or(Value::Null);
+                self.call(tool_name.as_str(), &arguments);
+            }
+            AgentEvent::ToolExecutionUpdate { partial_result, .. } => {
+                let text = partial_result.to_text();
+                if let Some(last) = text.lines().rev().find(|line| !line.trim().is_empty()) {
+                    self.doing(last);
+                }
+            }
+            AgentEvent::ProgressMessage { text, .. } => self.doing(text),
+            AgentEvent::ToolExecutionEnd(end) => {
+                self.doing("");
+                self.ended(end);
+            }
+            AgentEvent::RetryStart(retry) => {
+                let error = one_line(retry.error.as_deref().unwrap_or_default());
+                let text = format!(
+                    "{error}; trying again in {} ms ({}/{})",
+                    retry.delay_ms, retry.attempt, retry.max_attempts
+                );
+                self.paragraph(Style::Dim, "", &text);
+            }
+            AgentEvent::RouteChanged(change) => {
+                let error = one_line(&change.error);
+                self.paragraph(Style::Dim, "", &format!("{error}; asking {} now", change.to.model));
+            }
+            AgentEvent::CompactionStarted { .. } => self.doing("summarizing the conversation"),
+            AgentEvent::CompactionEnded(end) => {
+                let (before, after) = (end.estimated_tokens_before, end.estimated_tokens_after);
+                let how = end.fallback.as_ref().map(|why| format!(" without a summary: {}", one_line(why)));
+                let text =
+                    format!("conversation shortened{}: {before} -> {after} tokens", how.unwrap_or_default());
+                self.paragraph(Style::Dim, "", &text);
+            }
+            AgentEvent::AgentEnd(end) => self.end(&end.ended),
+            _ => {}
+        }
+    }
+
+    fn text(&self, piece: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut state = self.state();
+        let mut shown = if state.in_reply { String::new() } else { self.gap() };
+        state.in_reply = true;
+        shown.push_str(&self.thinking_lines(&mut state, true));
+        let mut markdown = std::mem::take(&mut state.markdown);
+        shown.push_str(&markdown.push(piece, self));
+        let unfinished = markdown.unfinished().to_owned();
+        state.markdown = markdown;
+        if let Some(status) = &mut state.status {
+            status.doing = unfinished;
+        }
+        if !shown.is_empty() {
+            self.above(&mut state, &shown);
+        }
+    }
+
+    /// An empty line before a reply, where a person reads.
+    fn gap(&self) -> String {
+        if self.live { "\n".to_owned() } else { String::new() }
+    }
+
+    fn thinking(&self, piece: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut state = self.state();
+        let mut shown = if state.in_reply { String::new() } else { self.gap() };
+        state.in_reply = true;
+        state.thinking.push_str(piece);
+        shown.push_str(&self.thinking_lines(&mut state, false));
+        if let Some(status) = &mut state.status {
+            "thinking".clone_into(&mut status.doing);
+        }
+        if !shown.is_empty() {
+            self.above(&mut state, &shown);
+        }
+    }
+
+    /// Shows a call in one line.
+    pub(crate) fn call(&self, name: &str, arguments: &Value) {
+        let name = plain(name);
+        let telling = TELLING.iter().find_map(|key| arguments.get(key)?.as_str().map(str::to_owned));
+        let arguments = match telling {
+            Some(text) => one_line(&text),
+            None if arguments.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
+            None if name == "plan" => String::new(),
+            None => arguments.to_string(),
+        };
+        let room = if self.live { self.text_width().saturating_sub(name.len() + 3).max(12) } else { LOGGED };
+        self.line(
+            format!("• {} {}", self.paint(Style::Bold, &name), cut(&plain(&arguments), room)).trim_end(),
+        );
+    }
+
+    fn ended(&self, end: &ToolExecutionEnd) {
+        if let Some(plan) = Plan::of_details(&end.result.details) {
+            return self.plan(&plan);
+        }
+        let changes = changes_of(&end.result.details);
+        if end.is_error || changes.is_empty() {
+            return self.result(&end.result.to_text(), end.is_error);
+        }
+        for change in changes {
+            let text = format!("  {}: +{} -{}", brief(&change.path), change.added, change.removed);
+            self.line(&self.paint(Style::Dim, &text));
+            for line in diff::lines(&change.diff, self, None) {
+                self.line(&line);
+            }
+        }
+    }
+
+    /// Shows the steps of a plan.
+    pub(crate) fn plan(&self, plan: &Plan) {
+        for step in &plan.steps {
+            let (mark, style) = match step.status {
+                StepState::Completed => ("[x]", Style::Dim),
+                StepState::InProgress => ("[>]", Style::Bold),
+                _ => ("[ ]", Style::Plain),
+            };
+            self.paragraph(style, &format!("  {mark} "), &step.step);
+        }
+    }
+
+    /// Prints the first line of a result and its last ones, where most tools report the outcome.
+    fn result(&self, text: &str, is_error: bool) {
+        let style = if is_error { Style::Red } else { Style::Dim };
+        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        let left_out = lines.len().saturating_sub(RESULT_LINES);
+        // In a log, more of a line is shown than on a terminal.
+        let room = if self.live { self.text_width().saturating_sub(2) } else { LOGGED };
+        for (n, line) in lines.iter().enumerate() {
+            if n == 0 || n > left_out {
+                self.line(&format!("  {}", self.paint(style, &cut(&plain(line), room))));
+            } else if n == 1 {
+                self.line(&format!("  {}", self.paint(Style::Dim, &format!("… {left_out} more lines"))));
+            }
+        }
+    }
+
+    /// Says how a run ended, unless it completed.
+    pub(crate) fn end(&self, ended: &Ended) {
+        {
+            let mut state = self.state();
+            self.end_reply(&mut state);
+        }
+        match ended {
+            Ended::Completed => {}
+            Ended::Aborted => self.line("interrupted; the conversation so far is kept"),
+            other => {
+                for line in plain(&why(other)).lines() {
+                    self.error_line(&self.paint(Style::Red, line));
+                }
+            }
+        }
+    }
+}
+
+/// Describes why a run ended before its task was done.
+pub(crate) fn why(ended: &Ended) -> String {
+    match ended {
+        Ended::Completed => "completed".to_owned(),
+        Ended::Aborted => "interrupted".to_owned(),
+        Ended::Error { message, .. } => format!("error: {message}"),
+        Ended::Limit { reason } => format!("stopped: {reason}"),
+        Ended::Budget { refusal } => format!("stopped: {refusal}"),
+        Ended::Interrupted { reason } => format!("interrupted: {reason}"),
+        Ended::Vetoed { reason } | Ended::TurnVetoed { reason } | Ended::InputRejected { reason } => {
+            format!("denied: {reason}")
+        }
+        _ => "the run ended before the task was done".to_owned(),
+    }
+}

@@ -1,0 +1,115 @@
+//! Markdown that arrives in pieces: whole lines are rendered, tables as a whole.
+
+use termimad::crossterm::style::Attribute;
+use termimad::{CompoundStyle, MadSkin};
+
+use super::{Screen, Style};
+use crate::text::{plain, wrap};
+
+/// The text of a reply that is not shown yet.
+#[derive(Debug, Default)]
+pub(super) struct Markdown {
+    pending: String,
+    /// The rows of a table that is not complete.
+    table: String,
+    in_code: bool,
+}
+
+impl Markdown {
+    /// Adds a piece, and returns the lines that are complete by it.
+    pub(super) fn push(&mut self, piece: &str, screen: &Screen) -> String {
+        self.pending.push_str(piece);
+        let Some(end) = self.pending.rfind('\n') else { return String::new() };
+        let rest = self.pending.split_off(end + 1);
+        let lines = std::mem::replace(&mut self.pending, rest);
+        lines.lines().map(|line| self.line(line, screen)).collect()
+    }
+
+    /// Returns the rest.
+    pub(super) fn end(&mut self, screen: &Screen) -> String {
+        let last = std::mem::take(&mut self.pending);
+        let mut shown = if last.is_empty() { String::new() } else { self.line(&last, screen) };
+        shown.push_str(&self.end_table(screen));
+        self.in_code = false;
+        shown
+    }
+
+    /// The line that is being written.
+    pub(super) fn unfinished(&self) -> &str {
+        &self.pending
+    }
+
+    fn line(&mut self, line: &str, screen: &Screen) -> String {
+        let line = plain(line.trim_end());
+        if !screen.live {
+            return format!("{line}\n");
+        }
+        if line.trim_start().starts_with("```") {
+            self.in_code = !self.in_code;
+            return self.end_table(screen);
+        }
+        if self.in_code {
+            return format!("  {}\n", screen.paint(Style::Cyan, &line));
+        }
+        if line.trim_start().starts_with('|') {
+            self.table.push_str(&line);
+            self.table.push('\n');
+            return String::new();
+        }
+        let shown = self.end_table(screen);
+        format!("{shown}{}", rendered(&line, screen))
+    }
+
+    fn end_table(&mut self, screen: &Screen) -> String {
+        let table = std::mem::take(&mut self.table);
+        if table.is_empty() { table } else { rendered(table.trim_end(), screen) }
+    }
+}
+
+/// Numbered points are no lists for the renderer, which would not indent their further lines.
+fn numbered(line: &str) -> Option<(&str, &str)> {
+    let start = line.len() - line.trim_start().len();
+    let digits = line.trim_start().chars().take_while(char::is_ascii_digit).count();
+    let end = start + digits;
+    let rest = line.get(end..)?;
+    let text = rest.strip_prefix(". ").or_else(|| rest.strip_prefix(") "))?;
+    (digits > 0).then_some((line.get(..end + 2)?, text))
+}
+
+fn rendered(text: &str, screen: &Screen) -> String {
+    let skin = skin(screen);
+    let width = screen.text_width();
+    if let Some((number, text)) = numbered(text) {
+        let inner = width.saturating_sub(number.len()).max(8);
+        let body = skin.text(text, Some(inner)).to_string();
+        let mut shown = String::new();
+        for (n, line) in body.trim_end_matches('\n').lines().enumerate() {
+            let lead = if n == 0 { number.to_owned() } else { " ".repeat(number.len()) };
+            shown.push_str(&format!("{lead}{}\n", line.trim_end()));
+        }
+        return shown;
+    }
+    if text.is_empty() {
+        return "\n".to_owned();
+    }
+    let shown = skin.text(text, Some(width)).to_string();
+    let mut out = String::new();
+    for line in shown.trim_end_matches('\n').lines() {
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    // What the renderer makes nothing of is shown as it is.
+    if out.is_empty() { wrap(text, width).join("\n") + "\n" } else { out }
+}
+
+fn skin(screen: &Screen) -> MadSkin {
+    if !screen.colors {
+        return MadSkin::no_style();
+    }
+    let mut skin = MadSkin::default();
+    for header in &mut skin.headers {
+        header.align = termimad::Alignment::Left;
+        header.compound_style = CompoundStyle::with_attr(Attribute::Bold);
+    }
+    skin
+}

@@ -1,0 +1,180 @@
+//! The line at the bottom while a run works: elapsed time, tokens, cost, and what is being typed.
+
+use std::time::{Duration, Instant};
+
+use looptree::Usage;
+use looptree::message::Cost;
+use tokio::task::JoinHandle;
+use unicode_width::UnicodeWidthStr as _;
+
+use super::{Screen, Style};
+use crate::money;
+use crate::text::{cut, one_line, plain, tail, tokens};
+
+const FRAMES: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
+const BEAT: Duration = Duration::from_millis(120);
+
+#[derive(Debug)]
+pub(super) struct Status {
+    began: Instant,
+    frame: usize,
+    /// Rows that are on the screen.
+    rows: usize,
+    pub(super) usage: Usage,
+    pub(super) cost: Cost,
+    /// What happens: a tool's name, or the line that the model writes.
+    pub(super) doing: String,
+    /// What the user types meanwhile.
+    pub(super) typed: String,
+    pub(super) interrupted: bool,
+    /// The question that what is typed answers.
+    pub(super) asking: Option<String>,
+}
+
+impl Status {
+    fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            frame: 0,
+            rows: 0,
+            usage: Usage::default(),
+            cost: Cost::default(),
+            doing: String::new(),
+            typed: String::new(),
+            interrupted: false,
+            asking: None,
+        }
+    }
+
+    /// Returns what removes the status from the screen; the cursor is then where it began.
+    pub(super) fn erased(&mut self) -> String {
+        match std::mem::take(&mut self.rows) {
+            0 => String::new(),
+            1 => "\r\x1b[J".to_owned(),
+            rows => format!("\r\x1b[{}A\x1b[J", rows - 1),
+        }
+    }
+
+    /// Returns the status as it is drawn, without a line end behind it.
+    pub(super) fn drawn(&mut self, screen: &Screen) -> String {
+        if !screen.live {
+            return String::new();
+        }
+        if let Some(asking) = &self.asking {
+            let columns = screen.width().saturating_sub(1).max(8);
+            let typed = tail(
+                &plain(&self.typed).replace('\n', "⏎"),
+                columns.saturating_sub(asking.width() + 2).max(4),
+            );
+            self.rows = 1;
+            return format!("{}{typed}", screen.paint(Style::Bold, &cut(&format!("  {asking}"), columns)));
+        }
+        // One column less than there are, so that nothing wraps.
+        let columns = screen.width().saturating_sub(1).max(8);
+        let frame = FRAMES.get(self.frame % FRAMES.len()).copied().unwrap_or('*');
+        let mut parts = vec![format!("{} s", self.began.elapsed().as_secs())];
+        if self.usage.total_tokens > 0 {
+            parts.push(format!("{} tokens", tokens(self.usage.total_tokens)));
+        }
+        if self.cost.total > 0 {
+            parts.push(money::dollars(self.cost.total));
+        }
+        parts.push(
+            if self.interrupted { "stopping; Ctrl-C again ends" } else { "Ctrl-C interrupts" }.to_owned(),
+        );
+        let mut head = cut(&format!("{frame} {}", parts.join(" · ")), columns);
+        let room = columns.saturating_sub(head.width() + 3);
+        let doing = one_line(&plain(&self.doing));
+        if room >= 12 && !doing.is_empty() {
+            head = format!("{head} · {}", tail(&doing, room));
+        }
+        let mut shown = screen.paint(Style::Dim, &head);
+        self.rows = 1;
+        if !self.typed.is_empty() {
+            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(2));
+            shown.push_str(&format!("\n{} {typed}", screen.paint(Style::Bold, "»")));
+            self.rows = 2;
+        }
+        shown
+    }
+}
+
+/// Shows the status line until it is dropped.
+pub(crate) struct Running(JoinHandle<()>, Screen);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+        let mut state = self.1.state();
+        self.1.end_reply(&mut state);
+        if let Some(mut status) = state.status.take() {
+            self.1.put(&status.erased());
+        }
+    }
+}
+
+impl Screen {
+    /// Begins the status line.
+    pub(crate) fn running(&self) -> Running {
+        self.state().status = self.live.then(Status::new);
+        let screen = self.clone();
+        let task = tokio::spawn(async move {
+            let mut beat = tokio::time::interval(BEAT);
+            loop {
+                beat.tick().await;
+                screen.redraw(|status| status.frame += 1);
+            }
+        });
+        Running(task, self.clone())
+    }
+
+    fn redraw(&self, change: impl FnOnce(&mut Status)) {
+        let mut state = self.state();
+        if let Some(status) = &mut state.status {
+            let mut text = status.erased();
+            change(status);
+            text.push_str(&status.drawn(self));
+            self.put(&text);
+        }
+    }
+
+    /// Does something that writes to the terminal itself.
+    pub(crate) fn without_status<T>(&self, act: impl FnOnce() -> T) -> T {
+        let mut state = self.state();
+        if let Some(status) = &mut state.status {
+            self.put(&status.erased());
+        }
+        act()
+    }
+
+    /// Shows what the user types during a run.
+    pub(crate) fn typing(&self, typed: &str) {
+        self.redraw(|status| typed.clone_into(&mut status.typed));
+    }
+
+    /// Shows a question in the place of the status.
+    pub(crate) fn asking(&self, question: Option<&str>) {
+        self.redraw(|status| {
+            status.asking = question.map(str::to_owned);
+            status.typed.clear();
+        });
+    }
+
+    /// Shows what happens.
+    pub(crate) fn doing(&self, doing: &str) {
+        self.redraw(|status| doing.clone_into(&mut status.doing));
+    }
+
+    /// Shows that the run is being interrupted.
+    pub(crate) fn stopping(&self) {
+        self.redraw(|status| status.interrupted = true);
+    }
+
+    /// Shows what the run has used so far.
+    pub(crate) fn used(&self, usage: &Usage, cost: &Cost) {
+        self.redraw(|status| {
+            status.usage = *usage;
+            status.cost = *cost;
+        });
+    }
+}

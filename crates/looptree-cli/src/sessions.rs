@@ -1,0 +1,251 @@
+//! The sessions of a directory: listing, searching, showing, forking, exporting, deleting.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use looptree::Timestamp;
+use looptree::prelude::*;
+use looptree::session::{
+    FoundSessions, OutlineTurn, Point, Session, SessionQuery, SessionSummary, pi, to_markdown,
+};
+
+use crate::args::{Form, Sessions};
+use crate::exit::{Exit, usage};
+use crate::money;
+use crate::screen::{Screen, Style};
+use crate::text::{brief, plain, tokens};
+
+/// The shortest beginning of an id that is accepted.
+const MIN_PREFIX: usize = 4;
+/// Digits of an id in a list.
+const SHORT: usize = 8;
+
+pub(crate) async fn run(what: Sessions, store: &JsonStore, screen: &Screen) -> Result<Exit> {
+    match what {
+        Sessions::List { limit } => list(store, &SessionQuery::new().page(0, limit), screen).await,
+        Sessions::Search { words } => {
+            list(store, &SessionQuery::new().with_text(words.join(" ")), screen).await
+        }
+        Sessions::Show { id, tree } => show(store, &id, tree, screen).await,
+        Sessions::Fork { id, turn } => fork(store, &id, turn, screen).await,
+        Sessions::Export { id, form, output } => export(store, &id, form, output.as_deref(), screen).await,
+        Sessions::Delete { ids } => {
+            for id in ids {
+                let id = resolve(store, &id).await?;
+                store.delete_session(&id)?;
+                screen.line(&format!("deleted {id}"));
+            }
+            Ok(Exit::Done)
+        }
+    }
+}
+
+/// Returns the id that begins with a text.
+pub(crate) async fn resolve(store: &JsonStore, text: &str) -> Result<String> {
+    let ids = store.list_session_ids()?;
+    if ids.iter().any(|id| id.as_str() == text) {
+        return Ok(text.to_owned());
+    }
+    if text.len() < MIN_PREFIX {
+        bail!(usage(format!(
+            "{text:?} is too short for the beginning of a session's id; write at least {MIN_PREFIX} characters"
+        )));
+    }
+    let found: Vec<_> = ids.iter().filter(|id| id.as_str().starts_with(text)).collect();
+    match found[..] {
+        [] => bail!(usage(format!(
+            "there is no session {text:?} of this directory; looptree sessions lists them"
+        ))),
+        [id] => Ok(id.as_str().to_owned()),
+        _ => {
+            let ids: Vec<_> = found.iter().map(|id| id.as_str()).collect();
+            bail!(usage(format!("{text:?} is the beginning of several sessions: {}", ids.join(", "))))
+        }
+    }
+}
+
+/// Returns the newest session that is not the one of a sub-agent.
+pub(crate) async fn newest(store: &JsonStore) -> Result<String> {
+    let found = store.find_sessions(&SessionQuery::new().page(0, 100)).await?;
+    let newest = found.sessions.into_iter().find(|found| found.summary.parent_session_id.is_none());
+    let newest = newest.map(|found| found.summary.session_id.as_str().to_owned());
+    newest.ok_or_else(|| usage("this directory has no session to continue"))
+}
+
+async fn list(store: &JsonStore, query: &SessionQuery, screen: &Screen) -> Result<Exit> {
+    let found: FoundSessions = store.find_sessions(query).await?;
+    if found.sessions.is_empty() {
+        screen.line(if query.text.is_some() { "no session contains these words" } else { "no sessions yet" });
+    }
+    for session in &found.sessions {
+        screen.line(&described(&session.summary));
+        for hit in &session.hits {
+            screen.line(&screen.paint(Style::Dim, &format!("    {}", brief(&hit.snippet))));
+        }
+    }
+    let left = found.total.saturating_sub(found.sessions.len());
+    if left > 0 {
+        screen.line(&format!("… {left} more"));
+    }
+    for (id, error) in &found.unreadable {
+        screen.line(&format!("{id} cannot be read: {error}"));
+    }
+    Ok(Exit::Done)
+}
+
+/// Describes a session in one line.
+pub(crate) fn described(summary: &SessionSummary) -> String {
+    let id = summary.session_id.as_str();
+    let short = id.get(..SHORT).unwrap_or(id);
+    let when = summary.last_active_at.to_rfc3339();
+    let when = when.get(..16).unwrap_or(&when).replace('T', " ");
+    let title = summary.title.as_deref().map(brief).unwrap_or_else(|| "(empty)".to_owned());
+    let state = match summary.status {
+        Some(looptree::session::LoopStatus::Suspended) => ", waits for an answer",
+        Some(looptree::session::LoopStatus::Interrupted | looptree::session::LoopStatus::Running) => {
+            ", can be continued"
+        }
+        _ => "",
+    };
+    let cost = if summary.cost_micros > 0 {
+        format!(", {}", money::dollars(summary.cost_micros))
+    } else {
+        String::new()
+    };
+    format!(
+        "{short}  {when}  {} messages, {} tokens{cost}{state}  {title}",
+        summary.messages,
+        tokens(summary.usage.total_tokens)
+    )
+}
+
+async fn show(store: &JsonStore, id: &str, as_tree: bool, screen: &Screen) -> Result<Exit> {
+    let session = store.load_session(resolve(store, id).await?)?;
+    if as_tree {
+        tree(&session, None, screen)?;
+    } else {
+        screen.markdown(&to_markdown(&session));
+    }
+    Ok(Exit::Done)
+}
+
+/// Shows the turns of a session; `*` marks a place.
+pub(crate) fn tree(session: &Session, here: Option<&Point>, screen: &Screen) -> Result<()> {
+    screen.line(&format!("session {}", session.session_id));
+    if let Some(fork) = &session.forked_from {
+        screen.line(&format!("forked from session {}", fork.session_id));
+    }
+    let end = session.end_point();
+    let here = here.or(end.as_ref());
+    let mut depths: Vec<usize> = Vec::new();
+    for (n, turn) in session.outline()?.iter().enumerate() {
+        let before = turn.follows.and_then(|at| depths.get(at)).copied().unwrap_or(0);
+        let depth = before + usize::from(turn.branch > 0);
+        depths.push(depth);
+        let mark = if Some(&turn.point) == here { '*' } else { ' ' };
+        let from = match (turn.branch, turn.follows) {
+            (0, _) => String::new(),
+            (_, Some(at)) => format!("(from {}) ", at + 1),
+            (_, None) => "(from the beginning) ".to_owned(),
+        };
+        let text = format!("{mark}{:>3}  {}{from}{}", n + 1, "  ".repeat(depth), turn_line(turn));
+        screen.line(&if screen.live {
+            crate::text::cut(&text, screen.width().saturating_sub(1))
+        } else {
+            text
+        });
+    }
+    Ok(())
+}
+
+/// Describes a turn in one line: its message and its outcome.
+fn turn_line(turn: &OutlineTurn) -> String {
+    let asked = turn.input.iter().map(|m| format!("> {} ", brief(&m.text())));
+    let calls = turn.calls.iter().map(|name| format!("[{}] ", brief(name.as_str())));
+    let reply = turn.reply.as_ref().map(|m| brief(&m.text())).unwrap_or_default();
+    asked.chain(calls).chain([reply]).collect::<String>().trim_end().to_owned()
+}
+
+/// Returns the place after a turn, by its number from 1; 0 is the beginning.
+pub(crate) fn place(session: &Session, n: usize) -> Result<Point> {
+    let turns = session.outline()?;
+    let point = match n.checked_sub(1) {
+        None => turns.first().and_then(|t| session.point_before_turn(&t.turn_id)),
+        Some(at) => turns.get(at).map(|t| t.point.clone()),
+    };
+    point.with_context(|| format!("there is no turn {n}; the session has {}", turns.len()))
+}
+
+async fn fork(store: &JsonStore, id: &str, turn: Option<usize>, screen: &Screen) -> Result<Exit> {
+    let session = store.load_session(resolve(store, id).await?)?;
+    let point = match turn {
+        Some(n) => place(&session, n)?,
+        None => session.end_point().context("the session is empty")?,
+    };
+    // A new agent has a new random session id.
+    let new = looptree::agent(ModelConfig::default()).session_id();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
+    let forked = session.forked(&point, new, Timestamp(u64::try_from(now.as_millis())?))?;
+    store.save_session(&forked)?;
+    screen.line(&format!("{}; looptree --resume {} continues it", forked.session_id, forked.session_id));
+    Ok(Exit::Done)
+}
+
+async fn export(
+    store: &JsonStore,
+    id: &str,
+    form: Form,
+    output: Option<&Path>,
+    screen: &Screen,
+) -> Result<Exit> {
+    let loaded = store.load_session(resolve(store, id).await?)?;
+    let session: &Session = &loaded;
+    let text = match form {
+        Form::Markdown => to_markdown(session),
+        Form::Json => serde_json::to_string_pretty(session)? + "\n",
+        Form::Pi => pi::export(session)?,
+    };
+    let Some(path) = output else {
+        use std::io::Write as _;
+        let mut out = std::io::stdout().lock();
+        // A terminal gets no control characters of a tool's output.
+        let text = if screen.live { plain(&text) } else { text };
+        return Ok(match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Ok(()) => Exit::Done,
+            Err(_) => Exit::Unread,
+        });
+    };
+    let mut file =
+        std::fs::File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    screen.line(&format!("written: {}", path.display()));
+    Ok(Exit::Done)
+}
+
+/// Lets the user choose one of the newest sessions.
+pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> Result<String> {
+    let found = store.find_sessions(&SessionQuery::new().page(0, 20)).await?;
+    let found: Vec<_> = found.sessions.iter().filter(|f| f.summary.parent_session_id.is_none()).collect();
+    if found.is_empty() {
+        return Err(usage("this directory has no session to continue"));
+    }
+    for (n, session) in found.iter().enumerate() {
+        let line = format!("{:>3}  {}", n + 1, described(&session.summary));
+        screen.line(&if screen.live {
+            crate::text::cut(&line, screen.width().saturating_sub(1))
+        } else {
+            line
+        });
+    }
+    if !can_ask {
+        return Err(usage("name one of these sessions: --resume ID"));
+    }
+    screen.ask("Which one? [1] ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let n: usize = if line.trim().is_empty() { 1 } else { line.trim().parse().unwrap_or(0) };
+    let chosen = n.checked_sub(1).and_then(|at| found.get(at));
+    let chosen = chosen.with_context(|| format!("{:?} is none of the numbers", line.trim()))?;
+    Ok(chosen.summary.session_id.as_str().to_owned())
+}

@@ -1,0 +1,248 @@
+//! The settings of a run: defaults, the user's file, the project's file, a profile, flags.
+
+mod context;
+mod file;
+mod trust;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use looptree::ThinkingLevel;
+use looptree::budget::Money;
+use serde::Deserialize;
+
+use crate::args::{Approve, Color, Flags, SandboxChoice};
+use crate::exit::usage;
+pub(crate) use context::{Instructions, project_folders};
+pub(crate) use file::{project_file, user_file};
+pub(crate) use trust::Consent;
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Default,
+    /// A file, and the profile in it.
+    File(PathBuf, Option<String>),
+    Flag,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, None) => write!(f, "{}", path.display()),
+            Self::File(path, Some(profile)) => write!(f, "{}, profile {profile}", path.display()),
+            Self::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+/// A value and where it comes from.
+#[derive(Debug, Clone)]
+pub(crate) struct Set<T> {
+    pub(crate) value: T,
+    pub(crate) origin: Origin,
+}
+
+impl<T> Set<T> {
+    fn default_of(value: T) -> Self {
+        Self { value, origin: Origin::Default }
+    }
+}
+
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $loosens:expr;)*) => {
+        /// What one source sets.
+        #[derive(Debug, Default, Clone, Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct Layer {
+            $($(#[$doc])* #[serde(default)] pub(crate) $name: Option<$kind>,)*
+        }
+
+        /// The effective settings.
+        #[derive(Debug, Clone)]
+        pub(crate) struct Settings {
+            $($(#[$doc])* pub(crate) $name: Set<Option<$kind>>,)*
+            /// The profile that is used.
+            pub(crate) profile: Option<String>,
+            /// Messages for the user: what was left out.
+            pub(crate) notes: Vec<String>,
+        }
+
+        impl Settings {
+            fn defaults() -> Self {
+                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new() }
+            }
+
+            fn put(&mut self, layer: &Layer, origin: &Origin) {
+                $(if let Some(value) = &layer.$name {
+                    self.$name = Set { value: Some(value.clone()), origin: origin.clone() };
+                })*
+            }
+
+            /// Returns the name, the value as TOML and the origin of each setting.
+            pub(crate) fn rows(&self) -> Vec<(&'static str, String, &Origin)> {
+                vec![$((stringify!($name), shown(self.$name.value.as_ref()), &self.$name.origin),)*]
+            }
+        }
+
+        impl Layer {
+            /// Returns the names of the settings with which a project would loosen what protects the user.
+            fn loosening(&self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if let Some(value) = &self.$name {
+                    let loosens: fn(&$kind) -> bool = $loosens;
+                    if loosens(value) { names.push(stringify!($name)); }
+                })*
+                names
+            }
+
+            fn without(&self, names: &[&str]) -> Self {
+                Self { $($name: if names.contains(&stringify!($name)) { None } else { self.$name.clone() },)* }
+            }
+        }
+    };
+}
+
+// A project may select a model and be stricter than the user. Everything else is asked about once.
+settings! {
+    /// The model.
+    model: String = None, |_| false;
+    /// The address of the model's API.
+    base_url: String = None, |_| true;
+    /// The environment variable with the key.
+    api_key_env: String = None, |_| true;
+    /// How much the model thinks.
+    thinking: ThinkingLevel = None, |_| false;
+    /// What is asked about.
+    approve: Approve = None, |approve| *approve != Approve::Ask;
+    /// The sandbox.
+    sandbox: SandboxChoice = Some(SandboxChoice::None), |_| true;
+    /// Further paths to read.
+    sandbox_read: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    /// Further paths to write.
+    sandbox_write: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    /// Whether the network is permitted.
+    sandbox_network: bool = Some(false), |network| *network;
+    /// Whether tools that change something are denied.
+    plan_only: bool = Some(false), |only| !*only;
+    /// The folder with the sessions.
+    sessions: PathBuf = None, |_| true;
+    /// The maximum cost.
+    budget: MoneyText = None, |_| true;
+    /// The maximum number of tokens.
+    max_tokens_total: u64 = None, |_| true;
+    /// The maximum number of turns of a run.
+    max_turns: u32 = Some(200), |_| true;
+    /// Folders with skills.
+    skills: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    /// Whether AGENTS.md and the project's skills are read.
+    project_context: bool = Some(true), |_| false;
+    /// When colors are used.
+    color: Color = Some(Color::Auto), |_| false;
+}
+
+/// An amount of money, written as text in a file.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct MoneyText(pub(crate) Money);
+
+impl<'de> Deserialize<'de> for MoneyText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        crate::args::money(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl serde::Serialize for MoneyText {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.to_string())
+    }
+}
+
+fn shown<T: serde::Serialize>(value: Option<&T>) -> String {
+    let text = value.and_then(|value| serde_json::to_string(value).ok());
+    text.unwrap_or_else(|| "(not set)".to_owned())
+}
+
+impl Settings {
+    /// Reads the files and adds the flags. `consent` says what happens with what a project may not set unasked.
+    pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent) -> Result<Self> {
+        let mut settings = Self::defaults();
+        let user =
+            user_file(flags)?.map(|path| file::read(&path, flags.config.is_some())).transpose()?.flatten();
+        let project = project_file(root).map(|path| file::read(&path, false)).transpose()?.flatten();
+        let of_user = user.as_ref().and_then(|file| file.profile.as_deref());
+        let trusted = match &project {
+            Some(file) => {
+                trust::layers(file, flags.profile.as_deref(), of_user, consent, &mut settings.notes)?
+            }
+            None => trust::Layers::default(),
+        };
+        let wanted = flags.profile.as_deref().or(trusted.selects.as_deref()).or(of_user).map(str::to_owned);
+        if let Some(file) = &user {
+            settings.put(&file.layer, &Origin::File(file.path.clone(), None));
+        }
+        if let Some(file) = &project {
+            settings.put(&trusted.layer, &Origin::File(file.path.clone(), None));
+        }
+        if let Some(name) = &wanted {
+            let mut found = false;
+            if let Some(file) = &user
+                && let Some(layer) = file.profiles.get(name)
+            {
+                found = true;
+                settings.put(layer, &Origin::File(file.path.clone(), Some(name.clone())));
+            }
+            if let (Some(file), Some(layer)) = (&project, &trusted.profile) {
+                found = true;
+                settings.put(layer, &Origin::File(file.path.clone(), Some(name.clone())));
+            }
+            if !found {
+                let files = [&user, &project].into_iter().flatten();
+                let known: Vec<_> = files.flat_map(|file| file.profiles.keys().map(String::as_str)).collect();
+                let known = if known.is_empty() {
+                    "no file has one".to_owned()
+                } else {
+                    format!("known are {}", known.join(", "))
+                };
+                return Err(usage(format!("there is no profile {name:?}; {known}")));
+            }
+            settings.profile = Some(name.clone());
+        }
+        settings.put(&of_flags(flags), &Origin::Flag);
+        Ok(settings)
+    }
+
+    /// What is asked about: as it is set; otherwise nothing in a sandbox, which confines commands as the workspace confines
+    /// the file tools, and everything without one.
+    pub(crate) fn approve(&self) -> Approve {
+        let sandboxed = self.sandbox.value != Some(SandboxChoice::None);
+        self.approve.value.unwrap_or(if sandboxed { Approve::None } else { Approve::Ask })
+    }
+}
+
+fn of_flags(flags: &Flags) -> Layer {
+    fn listed(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
+        (!paths.is_empty()).then(|| paths.to_vec())
+    }
+    Layer {
+        model: flags.model.clone(),
+        base_url: flags.base_url.clone(),
+        api_key_env: flags.api_key_env.clone(),
+        thinking: flags.thinking,
+        approve: if flags.yes { Some(Approve::None) } else { flags.approve },
+        sandbox: flags.sandbox,
+        sandbox_read: listed(&flags.sandbox_read),
+        sandbox_write: listed(&flags.sandbox_write),
+        sandbox_network: flags.sandbox_network.then_some(true),
+        plan_only: flags.plan_only.then_some(true),
+        sessions: flags.sessions.clone(),
+        budget: flags.budget.map(MoneyText),
+        max_tokens_total: flags.max_tokens_total,
+        max_turns: flags.max_turns,
+        skills: listed(&flags.skills),
+        project_context: flags.no_project_context.then_some(false),
+        color: flags.color,
+    }
+}

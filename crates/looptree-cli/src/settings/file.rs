@@ -1,0 +1,90 @@
+//! A configuration file.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use etcetera::BaseStrategy as _;
+use serde::Deserialize as _;
+
+use super::{Layer, project_folders};
+use crate::args::Flags;
+use crate::exit::usage;
+
+/// The most that is read of a file.
+const MAX_BYTES: u64 = 1 << 20;
+
+pub(crate) struct ConfigFile {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
+    pub(crate) layer: Layer,
+    /// The profile that is used if the command line names none.
+    pub(crate) profile: Option<String>,
+    pub(crate) profiles: BTreeMap<String, Layer>,
+}
+
+/// Returns the path of the user's file; `None` without a home directory.
+pub(crate) fn user_file(flags: &Flags) -> Result<Option<PathBuf>> {
+    if let Some(path) = &flags.config {
+        let path = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
+        return Ok(Some(path));
+    }
+    let platform = etcetera::base_strategy::choose_native_strategy().ok();
+    Ok(platform.map(|platform| platform.config_dir().join("looptree/config.toml")))
+}
+
+/// Returns the project's file: `.looptree/config.toml` in the directory or in one above it, up to the root of the repository.
+pub(crate) fn project_file(root: &Path) -> Option<PathBuf> {
+    let files = project_folders(root).into_iter().map(|folder| folder.join(".looptree/config.toml"));
+    files.into_iter().find(|file| file.is_file())
+}
+
+/// Reads a file; `None` if it does not exist and may be missing.
+pub(crate) fn read(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> {
+    let size = match std::fs::metadata(path) {
+        Ok(facts) => facts.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
+        Err(error) => {
+            return Err(usage(format!("cannot read the configuration {}: {error}", path.display())));
+        }
+    };
+    if size > MAX_BYTES {
+        return Err(usage(format!("the configuration {} has more than {MAX_BYTES} bytes", path.display())));
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| usage(format!("cannot read the configuration {}: {error}", path.display())))?;
+    parse(path, text).map(Some)
+}
+
+fn parse(path: &Path, text: String) -> Result<ConfigFile> {
+    let wrong = |error: toml::de::Error, place: &str| {
+        usage(format!(
+            "the configuration {}{place} cannot be used: {}",
+            path.display(),
+            error.to_string().trim_end()
+        ))
+    };
+    let mut table: toml::Table = text.parse().map_err(|error| wrong(error, ""))?;
+    let profile = match table.remove("profile") {
+        None => None,
+        Some(toml::Value::String(name)) => Some(name),
+        Some(_) => {
+            return Err(usage(format!("{}: profile is the name of a profile, a text", path.display())));
+        }
+    };
+    let mut profiles = BTreeMap::new();
+    match table.remove("profiles") {
+        None => {}
+        Some(toml::Value::Table(named)) => {
+            for (name, value) in named {
+                let layer =
+                    Layer::deserialize(value).map_err(|error| wrong(error, &format!(", profile {name},")))?;
+                profiles.insert(name, layer);
+            }
+        }
+        Some(_) => return Err(usage(format!("{}: profiles is a table of profiles", path.display()))),
+    }
+    // Only what is wrong is shown, without the place: it is in a table that has no text any more.
+    let layer = Layer::deserialize(table).map_err(|error| wrong(error, ""))?;
+    Ok(ConfigFile { path: path.to_owned(), text, layer, profile, profiles })
+}

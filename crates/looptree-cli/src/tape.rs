@@ -1,0 +1,180 @@
+//! Records a task to a cassette, and replays it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context as _, Result, anyhow};
+use looptree::budget::AtLimit;
+use looptree::compat::SeedVerbs as _;
+use looptree::event::Ended;
+use looptree::message::CostConfig;
+use looptree::model::ApiProtocol;
+use looptree::prelude::*;
+use looptree::session::{Cassette, CassetteRecorder, Replay};
+use serde::{Deserialize, Serialize};
+
+use crate::approval::{Approvals, Asking};
+use crate::args::{Approve, money as parse_money};
+use crate::bench::{SYSTEM_PROMPT, compaction, context_of};
+use crate::exit::{Exit, usage};
+use crate::money;
+use crate::screen::{Screen, Style};
+use crate::settings::{MoneyText, Settings};
+use crate::work::{Events, Interrupts, Meter, watch};
+
+/// Under which name the program keeps what it needs beside the run.
+const NOTE: &str = "looptree";
+
+/// What stood around the run.
+#[derive(Serialize, Deserialize, Clone)]
+struct Around {
+    task: String,
+    system_prompt: String,
+    approve: Approve,
+    plan_only: bool,
+    can_ask: bool,
+    /// The answers to the run's questions, in their order.
+    answers: Vec<Answer>,
+    asked_at_limit: bool,
+    budget: Option<String>,
+    max_tokens_total: Option<u64>,
+    max_turns: Option<u32>,
+    thinking: ThinkingLevel,
+    model: Model,
+}
+
+/// What the replay must know of the model, which it does not ask.
+#[derive(Serialize, Deserialize, Clone)]
+struct Model {
+    api: ApiProtocol,
+    provider: String,
+    id: String,
+    name: String,
+    context_window: Option<u32>,
+    max_tokens: Option<u32>,
+    cost: CostConfig,
+}
+
+/// The cassette that a run is being recorded to.
+pub(crate) struct Tape {
+    recorder: CassetteRecorder,
+    file: PathBuf,
+    around: Arc<Mutex<Around>>,
+}
+
+impl Tape {
+    /// Prepares a recording. The file must not exist.
+    pub(crate) fn new(
+        file: PathBuf,
+        task: &str,
+        settings: &Settings,
+        approvals: &Approvals,
+        at_limit: AtLimit,
+        agent: &BasicAgent,
+    ) -> Result<Self> {
+        if file.exists() {
+            return Err(usage(format!("{} exists; name a new file to record to", file.display())));
+        }
+        let config = agent.config();
+        let model = &config.model;
+        let around = Around {
+            task: task.to_owned(),
+            system_prompt: agent.system_prompt().to_string(),
+            approve: approvals.approve(),
+            plan_only: approvals.plan_only(),
+            can_ask: approvals.asking() == Asking::Somebody,
+            answers: Vec::new(),
+            asked_at_limit: at_limit == AtLimit::Pause,
+            budget: settings.budget.value.map(|money| money.0.to_string()),
+            max_tokens_total: settings.max_tokens_total.value,
+            max_turns: settings.max_turns.value,
+            thinking: settings.thinking.value.unwrap_or_default(),
+            model: Model {
+                api: model.api,
+                provider: model.provider.clone(),
+                id: model.id.clone(),
+                name: model.name.clone(),
+                context_window: model.context_window,
+                max_tokens: model.max_tokens,
+                cost: model.cost.clone(),
+            },
+        };
+        Ok(Self { recorder: CassetteRecorder::new(), file, around: Arc::new(Mutex::new(around)) })
+    }
+
+    pub(crate) fn attach(&self, agent: BasicAgent) -> BasicAgent {
+        self.recorder.attach(agent)
+    }
+
+    /// Notes the answer to a question.
+    pub(crate) fn answered(&self, answer: &Answer) {
+        let mut around = self.around.lock().unwrap_or_else(PoisonError::into_inner);
+        around.answers.push(answer.clone());
+    }
+
+    pub(crate) fn save(self, screen: &Screen) -> Result<()> {
+        let around = self.around.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.recorder.note(NOTE, serde_json::to_value(&around)?);
+        self.recorder.cassette().save(&self.file)?;
+        screen.line(&format!("recording: {0}; looptree replay {0} plays it", self.file.display()));
+        Ok(())
+    }
+}
+
+/// Replays a recorded task. It calls no model, runs no tool and writes no session.
+pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
+    let cassette = Cassette::load(file)?;
+    let note = cassette.notes.get(NOTE).cloned();
+    let note = note.ok_or_else(|| anyhow!("{} is not a recording of this program", file.display()))?;
+    let around: Around = serde_json::from_value(note)
+        .with_context(|| format!("{} is damaged at /notes/{NOTE}", file.display()))?;
+    let budget = around.budget.as_deref().map(parse_money).transpose();
+    let budget = budget.map_err(|e| anyhow!("{}: the budget {e}", file.display()))?.map(MoneyText);
+    let at_limit = if around.asked_at_limit { AtLimit::Pause } else { AtLimit::Stop };
+    let Model { api, provider, id, name, context_window, max_tokens, cost } = around.model;
+    let mut model = ModelConfig::new(api, provider, id).with_cost(cost);
+    (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
+    screen.line(&format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
+    screen.line(&format!("model: {} ({}), which is not asked", model.name, model.provider));
+    let asking = if around.can_ask { Asking::Somebody } else { Asking::Nobody };
+    let approvals = Approvals::new(around.approve, around.plan_only, asking);
+    let mut limits = ExecutionLimits::unlimited();
+    limits.max_turns = around.max_turns;
+    let context = context_of(&model);
+    let replay = Replay::new(cassette);
+    let prompt = if around.system_prompt.is_empty() { SYSTEM_PROMPT } else { &around.system_prompt };
+    let agent = BasicAgent::new(model)
+        .with_system_prompt(prompt)
+        .with_tools(replay.tools())
+        .with_hooks(approvals.hooks())
+        .with_limits(limits)
+        .with_compaction_strategy(compaction())
+        .configure(|config| config.policy.context = Some(context))
+        .with_thinking(around.thinking)
+        .with_budget(money::of_limits(budget, around.max_tokens_total, at_limit));
+    let agent = replay.attach(agent);
+    let handle = agent.handle();
+    let mut answers = around.answers.into_iter();
+    let mut interrupts = Interrupts::open();
+    let mut meter = Meter::default();
+    screen.line(&format!("> {}", screen.paint(Style::Bold, &crate::text::plain(&around.task))));
+    let mut events = handle.prompt(around.task.as_str())?;
+    let watched = loop {
+        let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut meter).await;
+        let Some(asked) = watched.questions.first() else { break watched };
+        let answer =
+            answers.next().unwrap_or_else(|| Answer::deny("The recording has no answer to this question."));
+        screen.line(&crate::text::question(asked));
+        screen.line(match &answer {
+            Answer::Deny { .. } => "  answered: no",
+            _ => "  answered: yes",
+        });
+        events = handle.answer(asked.id.clone(), answer)?;
+    };
+    let replayed = replay.finish()?;
+    screen.line(&format!(
+        "the replay went the way of the recording: {} calls of the model, {} of tools",
+        replayed.model_calls, replayed.tool_calls
+    ));
+    Ok(if watched.ended == Some(Ended::Completed) { Exit::Done } else { Exit::Failed })
+}

@@ -1,0 +1,123 @@
+//! Texts of models, tools and users on a terminal.
+
+use looptree::Question;
+use looptree::event::printable;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Characters of arguments and results that one line shows.
+const SHOWN: usize = 100;
+
+/// Escapes text of a model or a tool, which must not move the cursor or hide something from the user.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' => plain.push(c),
+            '\t' => plain.push_str("    "),
+            c if c.is_control() || turns_or_hides(c) => plain.extend(c.escape_unicode()),
+            c => plain.push(c),
+        }
+    }
+    plain
+}
+
+/// Characters that change the order of others or take no room.
+fn turns_or_hides(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+/// Returns a question with the whole call that waits for the answer, and every invisible character escaped.
+pub(crate) fn question(question: &Question) -> String {
+    let text = match question.approval() {
+        Some(view) => view.to_string(),
+        None => printable(&question.text).into_owned(),
+    };
+    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// Shortens a text of a model, a tool or the user to a part of a line.
+pub(crate) fn brief(text: &str) -> String {
+    cut(&plain(&one_line(text)), SHOWN)
+}
+
+/// Joins the lines of a text.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the beginning of a text that takes at most `columns`.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut head = String::new();
+    let mut width = 0;
+    for c in text.chars() {
+        width += c.width().unwrap_or(0);
+        if width + 1 > columns {
+            break;
+        }
+        head.push(c);
+    }
+    head.push('…');
+    head
+}
+
+/// Returns the end of a text that takes at most `columns`.
+pub(crate) fn tail(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut end: Vec<char> = Vec::new();
+    let mut width = 1;
+    for c in text.chars().rev() {
+        width += c.width().unwrap_or(0);
+        if width > columns {
+            break;
+        }
+        end.push(c);
+    }
+    end.push('…');
+    end.into_iter().rev().collect()
+}
+
+/// Breaks a line between words so that no part is wider than `columns`; a longer word is broken.
+pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
+    let columns = columns.max(8);
+    let mut lines = Vec::new();
+    let mut current = String::new();
+    let mut width = 0;
+    for word in line.split_inclusive(' ') {
+        let visible = word.trim_end().width();
+        if width > 0 && width + visible > columns {
+            lines.push(std::mem::take(&mut current).trim_end().to_owned());
+            width = 0;
+        }
+        for c in word.chars() {
+            let wide = c.width().unwrap_or(0);
+            if width + wide > columns {
+                if c == ' ' {
+                    continue;
+                }
+                lines.push(std::mem::take(&mut current));
+                width = 0;
+            }
+            current.push(c);
+            width += wide;
+        }
+    }
+    lines.push(current.trim_end().to_owned());
+    lines
+}
+
+/// A number of tokens in few characters.
+pub(crate) fn tokens(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", n / 1_000, n % 1_000 / 100),
+        _ => format!("{}.{}M", n / 1_000_000, n % 1_000_000 / 100_000),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Watching a run to its end, without a chat.
+
+use std::io::Write as _;
+
+use looptree::event::{Ended, NumberedEvent};
+use looptree::message::Cost;
+use looptree::prelude::*;
+use looptree::{EventReceiver, Question, Usage};
+use tokio::sync::mpsc::{Receiver, channel};
+
+use crate::screen::Screen;
+
+/// What one stream of events came to.
+#[derive(Debug, Default)]
+pub(crate) struct Watched {
+    /// How the run ended; `None` if it waits.
+    pub(crate) ended: Option<Ended>,
+    /// What the run waits for.
+    pub(crate) questions: Vec<Question>,
+    /// The text of the last reply.
+    pub(crate) answer: String,
+    pub(crate) interrupted: bool,
+}
+
+/// Tokens and cost of a run.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Meter {
+    pub(crate) usage: Usage,
+    pub(crate) cost: Cost,
+}
+
+impl Meter {
+    pub(crate) fn add(&mut self, turn: &Usage, model: &ModelConfig) {
+        self.usage = self.usage.combine(turn);
+        self.cost = self.cost.combine(&turn.cost(&model.cost));
+    }
+}
+
+/// Ctrl-C and the signals that end a program, which abort the run, so that no command is left behind.
+pub(crate) struct Interrupts(Receiver<()>);
+
+impl Interrupts {
+    /// Takes them over from here on.
+    pub(crate) fn open() -> Self {
+        let (said, interrupts) = channel(1);
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },
+                    () = told_to_end() => {}
+                }
+                if said.send(()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Self(interrupts)
+    }
+
+    pub(crate) async fn next(&mut self) {
+        if self.0.recv().await.is_none() {
+            std::future::pending().await
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    if let (Ok(mut terminate), Ok(mut hang_up)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = hang_up.recv() => {}
+        }
+    } else {
+        std::future::pending().await
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    std::future::pending().await
+}
+
+/// Writes events as JSON lines to the standard output. Returns whether somebody reads them.
+fn write_json(event: &NumberedEvent) -> bool {
+    let Ok(mut line) = serde_json::to_vec(event) else { return true };
+    line.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(&line).and_then(|()| out.flush()).is_ok()
+}
+
+/// Whether the events are printed as JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Events {
+    Json,
+    Shown,
+}
+
+/// Shows the events of a run until it ends or asks. The first Ctrl-C aborts the run, the second ends the program.
+pub(crate) async fn watch(
+    agent: &AgentHandle,
+    mut events: EventReceiver,
+    form: Events,
+    screen: &Screen,
+    interrupts: &mut Interrupts,
+    meter: &mut Meter,
+) -> Watched {
+    let model = agent.config().model;
+    let mut watched = Watched::default();
+    loop {
+        let event = tokio::select! {
+            event = events.recv_numbered() => event,
+            () = interrupts.next() => {
+                if watched.interrupted {
+                    screen.error_line("stopped");
+                    std::process::exit(130);
+                }
+                watched.interrupted = true;
+                agent.abort();
+                continue;
+            }
+        };
+        let Some(event) = event else { return watched };
+        if form == Events::Json && !write_json(&event) && !watched.interrupted {
+            watched.interrupted = true;
+            agent.abort();
+        }
+        // The events of sub-agents are part of the JSON only.
+        if event.depth > 0 {
+            continue;
+        }
+        screen.show(&event.event);
+        if screen.is_gone() && !watched.interrupted {
+            watched.interrupted = true;
+            agent.abort();
+        }
+        match event.into_event() {
+            AgentEvent::TurnEnd { usage, .. } => {
+                meter.add(&usage, &model);
+                screen.used(&meter.usage, &meter.cost);
+            }
+            AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
+                watched.answer = message.text();
+            }
+            AgentEvent::AgentEnd(end) => watched.ended = Some(end.ended),
+            AgentEvent::RunSuspended { questions, .. } => watched.questions = questions,
+            _ => {}
+        }
+    }
+}

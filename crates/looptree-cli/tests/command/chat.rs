@@ -1,0 +1,339 @@
+//! The chat on a terminal: pastes, steering, Ctrl-C, history, commands, resuming, narrow and without color.
+
+use super::terminal::Terminal;
+use super::{Model, Project};
+
+fn chat(dir: &Project, model: &Model, words: &[&str]) -> Terminal {
+    on(dir, model, 80, &[("NO_COLOR", "1")], words)
+}
+
+fn on(dir: &Project, model: &Model, columns: u16, variables: &[(&str, &str)], words: &[&str]) -> Terminal {
+    let words: Vec<String> = model.words().into_iter().chain(words.iter().map(|w| (*w).to_owned())).collect();
+    Terminal::start(dir, columns, variables, &words)
+}
+
+/// Replaces what differs from run to run.
+fn steady(text: &str, dir: &Project) -> String {
+    let text = text.replace(&dir.path().display().to_string(), "[DIR]");
+    let mut lines = Vec::new();
+    for line in text.lines() {
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        for word in &mut words {
+            if word.len() == 8 && word.chars().all(|c| c.is_ascii_hexdigit()) {
+                "[ID]".clone_into(word);
+            }
+        }
+        if words.get(1).is_some_and(|word| word == "s,") {
+            "[N]".clone_into(&mut words[0]);
+        }
+        lines.push(words.join(" "));
+    }
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn a_paste_of_sixty_lines_is_one_prompt() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    let text: Vec<String> = (1..=60).map(|n| format!("count line {n}")).collect();
+    on.pastes(&text.join("\n"));
+    on.shows("count line 60").await;
+    assert_eq!(model.asked().len(), 0, "a paste sends nothing");
+    on.keys("\r");
+    on.sees("There are 60 lines.").await;
+    assert_eq!(model.asked().len(), 1);
+    on.prompts().await;
+    on.keys("\x04");
+    assert_eq!(on.ends().await, 0);
+}
+
+#[tokio::test]
+async fn text_that_is_typed_during_a_run_steers_it_and_a_paste_is_one_message() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("sleep 2");
+    on.sees("• bash sleep 2; echo slept").await;
+    on.pastes("say hello\nand more");
+    on.shows("» say hello⏎and more").await;
+    on.keys("\r");
+    on.sees("It is hello").await;
+    on.prompts().await;
+    let asked = model.asked();
+    assert_eq!(asked.len(), 2, "{asked:?}");
+    assert!(asked[1].ends_with("assistant() tool user(say hello\nand more)"), "{asked:?}");
+    // What was typed and not sent is there again at the prompt.
+    on.types("sleep 1");
+    on.sees("sleep 1; echo slept").await;
+    on.keys("half a line");
+    on.sees("It ran.").await;
+    on.shows("> half a line").await;
+}
+
+/// The three levels: the line, the run, the chat.
+#[tokio::test]
+async fn ctrl_c_clears_the_line_then_interrupts_the_run_then_ends_the_chat() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.keys("half a prompt");
+    on.shows("half a prompt").await;
+    on.keys("\x03");
+    on.prompts().await;
+    assert_eq!(model.asked().len(), 0);
+
+    on.types("exec touch began; sleep 50; touch ended");
+    on.sees("• bash touch began").await;
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.keys("half");
+    on.shows("» half").await;
+    on.keys("\x03");
+    on.keys("\x03");
+    on.sees("interrupted; the conversation so far is kept").await;
+    on.prompts().await;
+    on.types("say more");
+    on.sees("It is more.").await;
+    on.prompts().await;
+
+    on.keys("\x03");
+    on.sees("Ctrl-C again or Ctrl-D ends the chat").await;
+    on.types("say again");
+    on.sees("It is again.").await;
+    on.prompts().await;
+    on.keys("\x03");
+    on.sees("Ctrl-C again").await;
+    on.keys("\x03");
+    assert_eq!(on.ends().await, 130);
+    assert!(!dir.path().join("ended").exists());
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_during_a_run_ends_the_chat() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    // A command that ignores being asked to end.
+    on.types("exec trap '' TERM INT; touch began; sleep 8");
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.keys("\x03");
+    on.keys("\x03");
+    assert_eq!(on.ends().await, 130);
+    assert_eq!(dir.session_ids().len(), 1, "the session is kept");
+}
+
+#[tokio::test]
+async fn the_history_outlasts_the_chat_and_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    on.types("say first");
+    on.sees("It is first.").await;
+    on.prompts().await;
+    on.keys("\x04");
+    assert_eq!(on.ends().await, 0);
+    let file = dir.home().join(".local/share/looptree/history.txt");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    on.keys("\x1b[A");
+    on.shows("> say first").await;
+    on.keys("\r");
+    on.sees("It is first.").await;
+    assert_eq!(model.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn a_continued_session_shows_its_conversation() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--yes", "write one"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let mut on = chat(&dir, &model, &["--continue"]);
+    on.prompts().await;
+    let shown = steady(&on.text(), &dir);
+    insta::assert_snapshot!("continued", shown);
+    on.types("say two");
+    on.sees("It is two.").await;
+    assert_eq!(
+        model.asked().last().unwrap(),
+        "user(write one) assistant() tool assistant(I wrote one.) user(say two)"
+    );
+}
+
+/// Time travel: the tree, back, on elsewhere, side by side.
+#[tokio::test]
+async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = on(&dir, &model, 110, &[("NO_COLOR", "1")], &["--yes"]);
+    on.prompts().await;
+    on.types("/tree");
+    on.sees("nothing has been recorded yet").await;
+    on.prompts().await;
+    for number in ["one", "two"] {
+        on.types(&format!("write {number}"));
+        on.sees(&format!("I wrote {number}.")).await;
+        on.prompts().await;
+    }
+    on.types("/tree");
+    on.sees("1  > write one [write_file]").await;
+    on.sees("2  I wrote one.").await;
+    on.sees("3  > write two [write_file]").await;
+    on.sees("*  4  I wrote two.").await;
+    on.prompts().await;
+    on.types("/diff");
+    on.sees("+one").await;
+    on.sees("-one").await;
+    on.sees("+two").await;
+    on.prompts().await;
+    on.types("/rewind 2");
+    on.sees("back after turn 2; the conversation has 4 messages").await;
+    on.sees("warning: notes.txt has other content").await;
+    on.prompts().await;
+    on.types("say three");
+    on.sees("It is three.").await;
+    on.prompts().await;
+    on.types("/tree");
+    on.sees("*  5    (from 2) > say three It is three.").await;
+    on.prompts().await;
+    on.types("/compare 4 5");
+    on.sees("both begin with the same 4 messages").await;
+    on.sees("only after turn 4: 4 messages").await;
+    on.sees("user: say three").await;
+    on.prompts().await;
+    on.types("/fork 4");
+    on.sees("which continues session").await;
+    on.prompts().await;
+    on.types("say four");
+    on.sees("It is four.").await;
+    on.prompts().await;
+    // What is wrong is said, and nothing ends by it.
+    for (typed, said) in [
+        ("/fork 9", "there is no turn 9; the session has 5"),
+        ("/rewind x", "is not the number of a turn"),
+        ("/compare 1", "wants the numbers of two turns"),
+        ("/elsewhere", "there is no command /elsewhere"),
+        ("/model nonsense/x", "there is no provider"),
+        ("/compact", "there is nothing to shorten"),
+    ] {
+        on.types(typed);
+        on.sees(said).await;
+        on.prompts().await;
+    }
+    on.types("/quit");
+    assert_eq!(on.ends().await, 0);
+    let asked = model.asked();
+    assert_eq!(asked[4], "user(write one) assistant() tool assistant(I wrote one.) user(say three)");
+    let last = asked.last().unwrap();
+    assert!(
+        last.ends_with("user(write two) assistant() tool assistant(I wrote two.) user(say four)"),
+        "{last}"
+    );
+    assert_eq!(dir.session_ids().len(), 2);
+}
+
+#[tokio::test]
+async fn the_other_commands_show_and_change_what_they_say() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    for (typed, said) in [
+        ("/help", "/compare A B"),
+        ("/tools", "write_file: "),
+        ("/model", "local/scripted, context window unknown"),
+        ("/model local/other", "local/other"),
+        ("/plan", "there is no plan"),
+        ("/plan on", "tools that change something are denied"),
+        ("run it", "Only a plan is wanted"),
+        ("/plan off", "you are asked before nothing"),
+        ("run it", "It ran."),
+        ("/cost", "tokens in"),
+    ] {
+        on.types(typed);
+        on.sees(said).await;
+        on.prompts().await;
+    }
+    assert_eq!(std::fs::read_to_string(dir.path().join("ran.txt")).unwrap(), "ran\n", "once");
+    let long = "word ".repeat(1_500);
+    for _ in 0..3 {
+        on.pastes(&format!("say {long}"));
+        on.keys("\r");
+        on.sees("tokens in").await;
+        on.prompts().await;
+    }
+    on.types("/compact");
+    on.sees("conversation shortened: ").await;
+    on.prompts().await;
+    on.types("say after");
+    on.sees("It is after.").await;
+    assert!(model.asked().last().unwrap().contains("[Summary"), "{}", model.asked().last().unwrap());
+}
+
+#[tokio::test]
+async fn a_page_at_eighty_columns() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    on.types("page it");
+    on.sees("s, 1200 tokens in").await;
+    on.prompts().await;
+    insta::assert_snapshot!("page_80", steady(&on.text(), &dir));
+}
+
+#[tokio::test]
+async fn at_forty_columns_no_word_is_broken() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = on(&dir, &model, 40, &[("NO_COLOR", "1")], &[]);
+    on.prompts().await;
+    on.types("page it");
+    on.sees("s, 1200 tokens in").await;
+    on.prompts().await;
+    on.types("/help");
+    on.sees("Ctrl-R").await;
+    on.prompts().await;
+    let text = on.text();
+    for words in ["because", "`next_line`", "drained", "numbered", "broken", "interrupts"] {
+        assert!(text.contains(words.trim_matches('`')), "{words} is broken:\n{text}");
+    }
+    // The directory has no blanks to break at, so its rows are not part of the picture.
+    let from = text.find("> page it").unwrap();
+    insta::assert_snapshot!("page_40", steady(&text[from..], &dir));
+}
+
+#[tokio::test]
+async fn without_color_there_is_no_color_and_with_it_a_diff_is_green_and_red() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    std::fs::write(dir.path().join("notes.txt"), "one\ntwo\n").unwrap();
+    let mut plain = chat(&dir, &model, &["--yes"]);
+    plain.prompts().await;
+    plain.types("edit zwei");
+    plain.sees("+zwei").await;
+    plain.prompts().await;
+    plain.types("page it");
+    plain.sees("s, 1200 tokens in").await;
+    plain.prompts().await;
+    assert_eq!(plain.styles(), Vec::<String>::new(), "{}", plain.bytes());
+    std::fs::write(dir.path().join("notes.txt"), "one\ntwo\n").unwrap();
+    let mut colored = on(&dir, &model, 80, &[], &["--yes"]);
+    colored.prompts().await;
+    colored.types("edit zwei");
+    colored.sees("+zwei").await;
+    assert!(!colored.styles().is_empty());
+    let bytes = colored.bytes();
+    assert!(bytes.contains("\x1b[31m-two\x1b[0m") && bytes.contains("\x1b[32m+zwei\x1b[0m"), "{bytes:?}");
+}

@@ -1,0 +1,234 @@
+//! The chat where something is asked or fails: approvals, consent, a wrong key, a limit, no network.
+
+use super::terminal::Terminal;
+use super::{Model, Project};
+
+fn chat(dir: &Project, model: &Model, variables: &[(&str, &str)], words: &[&str]) -> Terminal {
+    let words: Vec<String> = model.words().into_iter().chain(words.iter().map(|w| (*w).to_owned())).collect();
+    let variables = [&[("NO_COLOR", "1")], variables].concat();
+    Terminal::start(dir, 80, &variables, &words)
+}
+
+#[tokio::test]
+async fn edits_and_commands_are_asked_about_and_a_diff_is_shown_before_an_edit() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let notes = dir.path().join("notes.txt");
+    std::fs::write(&notes, "one\ntwo\n").unwrap();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.sees("you are asked before edits and commands").await;
+    on.prompts().await;
+    on.types("edit zwei");
+    on.sees("Allow this call? notes.txt").await;
+    on.sees("-two").await;
+    on.sees("+zwei").await;
+    on.sees("y yes, n no, a always, s show all:").await;
+    assert_eq!(
+        std::fs::read_to_string(&notes).unwrap(),
+        "one\ntwo\n",
+        "nothing is written before the answer"
+    );
+    on.types("maybe");
+    on.sees("Answer y, n").await;
+    on.types("n because of the weather");
+    on.prompts().await;
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\ntwo\n");
+    assert!(on.text().contains("because of the weather"), "{}", on.text());
+    on.types("edit drei");
+    on.sees("+drei").await;
+    on.types("s");
+    on.sees("new_text").await;
+    on.types("y");
+    on.prompts().await;
+    assert_eq!(std::fs::read_to_string(&notes).unwrap(), "one\ndrei\n");
+    on.types("run it");
+    on.sees("Run this command?").await;
+    on.sees("| echo ran >> ran.txt").await;
+    on.types("n");
+    on.sees("Why?").await;
+    on.types("");
+    on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+#[tokio::test]
+async fn always_allows_this_program_and_nothing_more() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("exec git status");
+    on.sees("a always").await;
+    on.types("a");
+    on.sees("allowed until the chat ends: commands that run only `git status ...`").await;
+    on.prompts().await;
+    on.types("exec git status --short");
+    on.sees("It ran.").await;
+    on.prompts().await;
+    // The second line is not hidden, and is asked about.
+    on.pastes("exec git status\ntouch ran.txt");
+    on.keys("\r");
+    on.sees("| git status").await;
+    on.sees("| touch ran.txt").await;
+    on.sees("a always").await;
+    on.types("n no");
+    on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+    on.types("/tools");
+    on.sees("allowed without a question: commands that run only `git status ...`").await;
+    on.prompts().await;
+    on.types("write x");
+    on.sees("+x").await;
+    on.types("always");
+    on.sees("every call of write_file").await;
+    on.prompts().await;
+    on.types("write y");
+    on.sees("I wrote y.").await;
+    on.prompts().await;
+    assert_eq!(std::fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "y\n");
+}
+
+/// A call that does not fit on the screen is not allowed before its rest was shown.
+#[tokio::test]
+async fn nothing_is_allowed_that_was_not_on_the_screen() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("long it");
+    on.sees("more lines; s shows all").await;
+    assert!(!on.text().contains("echo line 59"));
+    on.types("y");
+    on.sees("| echo line 59").await;
+    on.sees("That was the rest of the call. Now answer.").await;
+    on.types("n");
+    on.sees("Why?").await;
+    on.types("");
+    on.prompts().await;
+    on.types("hide it");
+    on.sees("| touch ran.txt \\u{202e}\\u{1b}[2K").await;
+    on.types("n");
+    on.sees("Why?").await;
+    on.types("");
+    on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+/// Neither a paste nor a text that was begun before the question was to be seen is an answer.
+#[tokio::test]
+async fn a_paste_and_a_half_typed_text_do_not_answer_a_question() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("run it");
+    on.sees("Run this command?").await;
+    on.shows("y yes, n no").await;
+    on.pastes("y\ny\ny\n");
+    on.shows("y⏎y⏎y⏎").await;
+    on.keys("\r");
+    on.sees("Answer y, n").await;
+    assert!(!dir.path().join("ran.txt").exists(), "{}", on.text());
+    on.keys("\x03");
+    on.sees("interrupted").await;
+    on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+
+    // The first command is allowed; while it runs a text is begun, and the second one asks.
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("twice sleep 1");
+    on.sees("| sleep 1").await;
+    on.shows("y yes, n no").await;
+    on.types("y");
+    on.sees("y yes, n no, a always, s show all: y").await;
+    on.keys("y");
+    on.sees("| echo ran >> ran.txt").await;
+    on.shows("y yes, n no").await;
+    on.keys("\r");
+    on.sees("Answer y, n").await;
+    assert!(!dir.path().join("ran.txt").exists(), "{}", on.text());
+    on.types("n no");
+    on.shows("> y").await;
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+#[tokio::test]
+async fn a_project_is_trusted_once_for_each_content_of_its_file() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let file = dir.path().join(".looptree/config.toml");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "approve = \"none\"\n").unwrap();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.sees("| approve = \"none\"").await;
+    on.sees("Take them?").await;
+    on.types("n");
+    on.sees("left out of").await;
+    on.sees("you are asked before edits and commands").await;
+    on.prompts().await;
+    on.keys("\x04");
+    on.ends().await;
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.sees("Take them?").await;
+    on.types("y");
+    on.sees("you are asked before nothing").await;
+    on.prompts().await;
+    on.keys("\x04");
+    on.ends().await;
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.sees("you are asked before nothing").await;
+    on.prompts().await;
+    assert!(!on.text().contains("Take them?"), "{}", on.text());
+    // Another content is another question, also for a run that cannot ask.
+    std::fs::write(&file, "approve = \"none\"\nsandbox_network = true\n").unwrap();
+    let said = dir.ask(&model, &["-p", "run it"]).await;
+    assert!(said.err.contains("left out of") && !dir.path().join("ran.txt").exists(), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_wrong_key_a_limit_and_a_dead_network_are_said_and_the_chat_goes_on() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[("KEY", "wrong")], &["--api-key-env", "KEY"]);
+    on.prompts().await;
+    on.types("say x");
+    on.sees("Incorrect API key provided").await;
+    on.prompts().await;
+    assert!(!on.text().contains("wrong\n"));
+
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("limit it");
+    on.sees("trying again in").await;
+    on.sees("Rate limit reached").await;
+    on.keys("\x03");
+    on.prompts().await;
+    on.types("say fine");
+    on.sees("It is fine.").await;
+
+    let words = ["--base-url", "http://127.0.0.1:9/v1", "--model", "local/x"].map(str::to_owned);
+    let mut on = Terminal::start(&dir, 80, &[("NO_COLOR", "1")], &words);
+    on.prompts().await;
+    on.types("say lost");
+    on.sees("trying again in").await;
+    on.keys("\x03");
+    on.sees("interrupted").await;
+    on.prompts().await;
+}
+
+#[tokio::test]
+async fn a_question_of_an_earlier_process_is_asked_in_the_chat() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--wait", "run it"]).await;
+    assert_eq!(said.code, 3, "{said:?}");
+    let mut on = chat(&dir, &model, &[], &["--continue"]);
+    on.sees("the open run of this session goes on").await;
+    on.sees("Run this command?").await;
+    on.sees("y yes").await;
+    on.types("y");
+    on.sees("It ran.").await;
+    on.prompts().await;
+    assert_eq!(std::fs::read_to_string(dir.path().join("ran.txt")).unwrap(), "ran\n", "once");
+}

@@ -1,0 +1,140 @@
+//! Configuration files: precedence, profiles, what a project may not set unasked, AGENTS.md and skills.
+
+use super::{Model, Project, finish};
+
+fn write(path: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, text).unwrap();
+}
+
+#[tokio::test]
+async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
+    let dir = Project::new();
+    write(
+        &dir.user_config(),
+        "model = \"anthropic/a\"\nbudget = \"0.50\"\nthinking = \"low\"\n[profiles.fast]\nmodel = \"groq/b\"\nmax_turns = 9\n",
+    );
+    write(&dir.path().join(".looptree/config.toml"), "thinking = \"high\"\n");
+    let said = dir.run(&["config"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let user = dir.user_config().display().to_string();
+    let project = dir.path().join(".looptree/config.toml").display().to_string();
+    let has = |out: &str, line: &str| assert!(out.lines().any(|l| l == line), "{line} is not in {out}");
+    has(&said.out, &format!("model = \"anthropic/a\"  # {user}"));
+    has(&said.out, &format!("budget = \"0.50\"  # {user}"));
+    has(&said.out, &format!("thinking = \"high\"  # {project}"));
+    has(&said.out, "max_turns = 200  # default");
+    has(&said.out, "approve = \"ask\"  # default");
+    let said = dir.run(&["config", "--profile", "fast", "--model", "xai/c", "--sandbox"]).await;
+    has(&said.out, "model = \"xai/c\"  # command line");
+    has(&said.out, &format!("max_turns = 9  # {user}, profile fast"));
+    has(&said.out, "sandbox = \"auto\"  # command line");
+    has(&said.out, "approve = \"none\"  # default");
+    let said = dir.run(&["config", "--profile", "slow"]).await;
+    assert!(said.code == 2 && said.err.contains("there is no profile \"slow\"; known are fast"), "{said:?}");
+    for (text, expect) in [
+        ("modle = \"x\"", "modle"),
+        ("approve = \"never\"", "approve"),
+        ("budget = \"much\"", "much"),
+        ("a = ", "line 1"),
+        ("profile = 1", "profile"),
+    ] {
+        write(&dir.user_config(), text);
+        let said = dir.run(&["config"]).await;
+        assert!(
+            said.code == 2 && said.err.contains(expect) && said.err.contains("config.toml"),
+            "{text}: {said:?}"
+        );
+    }
+    let said = dir.run(&["--config", "nowhere.toml", "config"]).await;
+    assert!(said.code == 2 && said.err.contains("nowhere.toml"), "{said:?}");
+}
+
+/// Every key of a project that could loosen the policy or the sandbox, or send a key elsewhere, is left out.
+#[tokio::test]
+async fn a_project_cannot_loosen_what_protects_the_user() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let project = dir.path().join(".looptree/config.toml");
+    write(&dir.user_config(), "[profiles.loose]\napprove = \"none\"\n");
+    for text in [
+        "approve = \"none\"",
+        "approve = \"commands\"",
+        "sandbox = \"none\"",
+        "sandbox_network = true",
+        "sandbox_write = [\"/\"]",
+        "sandbox_read = [\"/\"]",
+        "base_url = \"http://127.0.0.1:1/v1\"",
+        "api_key_env = \"OTHER\"",
+        "sessions = \"/tmp/x\"",
+        "budget = \"1000\"",
+        "plan_only = false",
+        "skills = [\"/\"]",
+        "profile = \"loose\"",
+        "[profiles.loose]\napprove = \"none\"\nsandbox_network = true",
+    ] {
+        write(&project, text);
+        let profile: &[&str] = if text.starts_with('[') { &["--profile", "loose"] } else { &[] };
+        let flags = ["config", "--sandbox=bwrap", "--approve=ask"];
+        let said = dir.run(&[&flags[..], profile].concat()).await;
+        let key = text.trim_start_matches("[profiles.loose]\n").split(' ').next().unwrap();
+        assert!(said.out.contains("left out of") && said.out.contains(key), "{text}: {said:?}");
+        let rows = said.out.lines().filter(|line| line.contains(" = "));
+        for row in rows {
+            assert!(!row.contains(".looptree/config.toml"), "{text}: {row}");
+        }
+    }
+    // The run itself: nothing is written.
+    write(&project, "approve = \"none\"");
+    let said = dir.ask(&model, &["-p", "run it"]).await;
+    assert!(!dir.path().join("ran.txt").exists() && said.err.contains("left out of"), "{said:?}");
+    // What is stricter applies.
+    write(&project, "plan_only = true\napprove = \"ask\"");
+    let said = dir.ask(&model, &["-p", "--yes", "run it"]).await;
+    assert!(!dir.path().join("ran.txt").exists() && said.err.contains("Only a plan"), "{said:?}");
+    // The user can take it for one run.
+    write(&project, "approve = \"none\"");
+    let said = dir.ask(&model, &["-p", "--trust-project", "run it"]).await;
+    assert!(dir.path().join("ran.txt").exists() && !said.err.contains("left out of"), "{said:?}");
+}
+
+#[tokio::test]
+async fn agents_md_and_skills_of_the_project_are_in_the_prompt_but_no_file_from_elsewhere() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    write(&dir.path().join("AGENTS.md"), "Mind the secret-instruction.");
+    write(
+        &dir.path().join(".looptree/skills/review/SKILL.md"),
+        "---\nname: review\ndescription: Reviews code.\n---\nLook twice.\n",
+    );
+    let said = dir.ask(&model, &["-p", "say x"]).await;
+    assert!(said.err.contains("instructions: ") && said.err.contains("skills: review"), "{said:?}");
+    assert!(model.asked()[0].starts_with("system(secret-instruction)"), "{:?}", model.asked());
+    let said = dir.ask(&model, &["-p", "--no-project-context", "say x"]).await;
+    assert!(!said.err.contains("instructions: ") && !model.asked()[1].contains("secret"), "{said:?}");
+
+    std::fs::remove_file(dir.path().join("AGENTS.md")).unwrap();
+    let secret = dir.home().join("id_rsa");
+    std::fs::write(&secret, "secret-instruction").unwrap();
+    std::os::unix::fs::symlink(&secret, dir.path().join("AGENTS.md")).unwrap();
+    let said = dir.ask(&model, &["-p", "say x"]).await;
+    assert!(!model.asked()[2].contains("secret") && !said.err.contains("instructions: "), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_key_is_in_no_output_and_no_session() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut command = dir.command();
+    command
+        .args(model.words())
+        .args(["--api-key-env", "KEY", "--json", "say x"])
+        .env("KEY", "sk-very-secret-key");
+    let said = finish(command, "").await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let mut all = said.out + &said.err;
+    for file in std::fs::read_dir(dir.sessions()).unwrap() {
+        all.push_str(&String::from_utf8_lossy(&std::fs::read(file.unwrap().path()).unwrap()));
+    }
+    assert!(!all.contains("sk-very-secret-key"));
+}

@@ -1,0 +1,227 @@
+//! `looptree -p`: pipes, JSON, continuing, what is denied, how it ends.
+
+use looptree::event::NumberedEvent;
+use serde_json::Value;
+
+use super::{Model, Project, finish};
+
+#[tokio::test]
+async fn the_answer_and_nothing_else_is_on_the_standard_output() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "say three"]).await;
+    assert_eq!((said.code, said.out.as_str()), (0, "It is three.\n"), "{said:?}");
+    assert!(said.err.contains("session: ") && said.err.contains("1200 tokens in, 34 out"), "{said:?}");
+    let quiet = dir.ask(&model, &["-p", "-q", "say four"]).await;
+    assert_eq!((quiet.code, quiet.out.as_str(), quiet.err.as_str()), (0, "It is four.\n", ""));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the workspace is as it was");
+}
+
+#[tokio::test]
+async fn a_pipe_goes_in_as_the_task_or_beside_it() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let words = model.words();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let said = dir.run_with("say five\n", &words).await;
+    assert_eq!((said.code, said.out.as_str()), (0, "It is five.\n"), "{said:?}");
+    let said = dir.run_with("one\ntwo\n", &[&words[..], &["-p", "count it"]].concat()).await;
+    assert_eq!(said.out, "There are 6 lines.\n", "{said:?}");
+    assert!(
+        model.asked()[1].contains("user(count it\n\n<stdin>\none\ntwo\n</stdin>)"),
+        "{:?}",
+        model.asked()
+    );
+    let said = dir.run_with("ignored", &[&words[..], &["--no-stdin", "-p", "say six"]].concat()).await;
+    assert_eq!(said.out, "It is six.\n", "{said:?}");
+}
+
+#[tokio::test]
+async fn json_lines_follow_the_published_schema() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["--json", "--yes", "write one"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let schema: Value = serde_json::from_str(include_str!("../../../../docs/schema/events-v1.json")).unwrap();
+    assert_eq!(schema, looptree::session::event_schema(), "the schema is the published one");
+    let kinds = kinds_of(&schema);
+    let mut seen = Vec::new();
+    for line in said.out.lines() {
+        let value: Value = serde_json::from_str(line).unwrap();
+        let kind = value["type"].as_str().unwrap().to_owned();
+        assert!(kinds.contains(&kind), "{kind} is not in the schema");
+        // The type that the schema is made of reads each line, and writes the same.
+        let event: NumberedEvent = serde_json::from_str(line).unwrap();
+        assert_eq!(serde_json::to_value(&event).unwrap(), value);
+        seen.push(kind);
+    }
+    assert_eq!(seen.first().map(String::as_str), Some("agent_start"));
+    assert_eq!(seen.last().map(String::as_str), Some("agent_end"));
+    assert!(seen.iter().any(|kind| kind == "tool_execution_end"), "{seen:?}");
+}
+
+/// The values of `type` that a schema of events names.
+fn kinds_of(schema: &Value) -> Vec<String> {
+    let mut kinds = Vec::new();
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        if let Some(kind) = value.pointer("/properties/type/const").and_then(Value::as_str) {
+            kinds.push(kind.to_owned());
+        }
+        match value {
+            Value::Object(object) => open.extend(object.values()),
+            Value::Array(values) => open.extend(values),
+            _ => {}
+        }
+    }
+    kinds
+}
+
+#[tokio::test]
+async fn a_session_is_continued_as_the_newest_or_by_the_beginning_of_its_id() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.run(&["-p", "--continue", "say x"]).await;
+    assert!(said.code == 2 && said.err.contains("no session to continue"), "{said:?}");
+    dir.ask(&model, &["-p", "say one"]).await;
+    let first = dir.session_ids().remove(0);
+    let said = dir.ask(&model, &["-p", "--continue", "say two"]).await;
+    assert_eq!(said.out, "It is two.\n", "{said:?}");
+    dir.ask(&model, &["-p", "say other"]).await;
+    let said = dir.ask(&model, &["-p", "--resume", &first[..8], "say three"]).await;
+    assert_eq!(said.out, "It is three.\n", "{said:?}");
+    let asked = model.asked();
+    assert_eq!(asked[1], "user(say one) assistant(It is one.) user(say two)");
+    assert!(asked[3].ends_with("user(say two) assistant(It is two.) user(say three)"), "{asked:?}");
+    for (id, text) in [("abc", "too short"), ("zzzzzz", "there is no session")] {
+        let said = dir.ask(&model, &["-p", "--resume", id, "say x"]).await;
+        assert!(said.code == 2 && said.err.contains(text), "{said:?}");
+    }
+    let said = dir.ask(&model, &["--resume", "-p", "say x"]).await;
+    assert!(said.code == 2 && said.err.contains("say one") && said.err.contains("--resume ID"), "{said:?}");
+}
+
+/// Nobody is there to ask: what changes something is denied, and the model is told.
+#[tokio::test]
+async fn what_would_be_asked_about_is_denied_without_a_terminal() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let ran = dir.path().join("ran.txt");
+    let said = dir.ask(&model, &["-p", "run it"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!ran.exists() && said.err.contains("--yes"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "write x"]).await;
+    assert!(!dir.path().join("notes.txt").exists(), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--approve", "commands", "write x"]).await;
+    assert!(dir.path().join("notes.txt").exists(), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--approve", "commands", "run it"]).await;
+    assert!(!ran.exists(), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--yes", "--plan-only", "run it"]).await;
+    assert!(!ran.exists() && said.err.contains("Only a plan is wanted"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--yes", "run it"]).await;
+    assert_eq!((said.code, said.out.as_str()), (0, "It ran.\n"), "{said:?}");
+    assert_eq!(std::fs::read_to_string(ran).unwrap(), "ran\n", "once");
+}
+
+#[tokio::test]
+async fn in_a_sandbox_a_command_runs_without_a_question_and_cannot_leave_the_directory() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let outside = dir.home().join("outside.txt");
+    let task = format!("exec echo x > ran.txt; echo x > {}", outside.display());
+    let said = dir.ask(&model, &["-p", "--sandbox", &task]).await;
+    if said.err.contains("use --sandbox=none") {
+        assert!(said.code == 1 && !dir.path().join("ran.txt").exists(), "no sandbox, no command: {said:?}");
+        return;
+    }
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(dir.path().join("ran.txt").exists() && !outside.exists(), "{said:?}");
+}
+
+#[tokio::test]
+async fn the_exit_code_says_how_it_ended() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut command = dir.command();
+    command.args(model.words()).args(["-p", "--api-key-env", "KEY", "say x"]).env("KEY", "wrong");
+    let said = finish(command, "").await;
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
+    assert!(said.err.contains("Incorrect API key"), "{said:?}");
+
+    let nobody = ["--base-url", "http://127.0.0.1:9/v1", "--model", "local/x", "--max-turns", "3"];
+    let said = dir.run(&[&nobody[..], &["-p", "say x"]].concat()).await;
+    assert_eq!((said.code, said.out.as_str()), (1, ""), "{said:?}");
+    assert!(said.err.contains("127.0.0.1:9") || said.err.contains("connect"), "{said:?}");
+
+    for (words, text) in [
+        (&["-p", "say x"][..], "there is no model to work with"),
+        (&["-p", "--model", "nonsense", "x"], "is no model"),
+        (&["-p", "--model", "anthropic/claude-sonnet-4-6", "x"], "ANTHROPIC_API_KEY is not set"),
+        (&["--cwd", "nowhere", "-p", "x"], "cannot open the directory"),
+        (&["--modle", "x"], "--modle"),
+        (&["--budget", "much", "-p", "x"], "--budget"),
+        (&["-p", " "], "the task is empty"),
+        (&["-p", "one", "two"], "two"),
+    ] {
+        let said = dir.run(words).await;
+        assert!(said.code == 2 && said.err.contains(text) && said.out.is_empty(), "{words:?}: {said:?}");
+    }
+    let said = dir.ask(&model, &["-p"]).await;
+    assert!(said.code == 2 && said.err.contains("there is no task"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--max-tokens-total", "10", "say x"]).await;
+    assert!(said.code == 1 && said.err.contains("stopped"), "{said:?}");
+}
+
+#[tokio::test]
+async fn an_interrupt_ends_the_command_too_and_keeps_the_session() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut command = dir.command();
+    command.args(model.words()).args(["-p", "--yes", "exec touch began; sleep 50; touch ended"]);
+    let pid = std::sync::Arc::new(std::sync::Mutex::new(None));
+    command
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    *pid.lock().unwrap() = child.id();
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let pid = rustix::process::Pid::from_raw(pid.lock().unwrap().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let output = tokio::time::timeout(super::HANG, child.wait_with_output()).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(dir.session_ids().len(), 1);
+    let said = dir.ask(&model, &["-p", "--continue", "say more"]).await;
+    assert_eq!(said.out, "It is more.\n", "{said:?}");
+}
+
+#[tokio::test]
+async fn without_a_model_and_a_task_the_demo_repairs_a_project() {
+    let dir = Project::new();
+    let mut command = dir.command();
+    // The demo runs cargo, which is found by the user's own home.
+    for name in ["CARGO_HOME", "RUSTUP_HOME"] {
+        let usual = || {
+            Some(std::path::PathBuf::from(std::env::var_os("HOME")?).join(if name == "CARGO_HOME" {
+                ".cargo"
+            } else {
+                ".rustup"
+            }))
+        };
+        if let Some(folder) = std::env::var_os(name).map(Into::into).or_else(usual) {
+            command.env(name, folder);
+        }
+    }
+    command.env("TMPDIR", dir.home());
+    let said = finish(command, "").await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(said.out.contains("This is a recorded demo"), "{said:?}");
+    assert!(
+        said.out.contains("`cargo test` there fails now")
+            && said.out.contains("`cargo test` there passes now"),
+        "{said:?}"
+    );
+    assert!(said.out.contains("Three ways to a real model"), "{said:?}");
+}

@@ -1,0 +1,118 @@
+//! `looptree sessions` and the other commands that show something.
+
+use super::{Model, Project};
+
+#[tokio::test]
+async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    assert_eq!(dir.run(&["sessions"]).await.out, "no sessions yet\n");
+    dir.ask(&model, &["-p", "say pineapple"]).await;
+    dir.ask(&model, &["-p", "say walnut"]).await;
+    dir.ask(&model, &["-p", "--continue", "say hazelnut"]).await;
+    let list = dir.run(&["sessions", "list"]).await.out;
+    let lines: Vec<&str> = list.lines().collect();
+    assert_eq!(lines.len(), 2, "{list}");
+    assert!(
+        lines[0].contains("say walnut") && lines[0].contains("4 messages"),
+        "the newest is first: {list}"
+    );
+    let id = lines[0].split_whitespace().next().unwrap();
+
+    let found = dir.run(&["sessions", "search", "hazel"]).await.out;
+    assert!(found.contains(id) && !found.contains("pineapple"), "{found}");
+    assert!(dir.run(&["sessions", "search", "nowhere"]).await.out.contains("no session contains"));
+
+    let shown = dir.run(&["sessions", "show", id]).await.out;
+    assert!(shown.contains("It is walnut.") && shown.contains("It is hazelnut."), "{shown}");
+    let tree = dir.run(&["sessions", "show", "--tree", id]).await.out;
+    assert!(
+        tree.contains("  1  > say walnut It is walnut.") && tree.contains("*  2  > say hazelnut"),
+        "{tree}"
+    );
+
+    let forked = dir.run(&["sessions", "fork", id, "--turn", "1"]).await;
+    let fork = forked.out.split(';').next().unwrap().to_owned();
+    assert_eq!((forked.code, dir.session_ids().len()), (0, 3), "{forked:?}");
+    let said = dir.ask(&model, &["-p", "--resume", &fork, "say cashew"]).await;
+    assert_eq!(said.out, "It is cashew.\n", "{said:?}");
+    assert_eq!(model.asked().last().unwrap(), "user(say walnut) assistant(It is walnut.) user(say cashew)");
+    let said = dir.run(&["sessions", "fork", id, "--turn", "9"]).await;
+    assert!(said.code == 1 && said.err.contains("there is no turn 9; the session has 2"), "{said:?}");
+
+    let json = dir.run(&["sessions", "export", id, "--form", "json"]).await.out;
+    let session: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert!(session["session_id"].as_str().unwrap().starts_with(id));
+    let pi = dir.run(&["sessions", "export", id, "--form", "pi"]).await.out;
+    assert!(pi.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{pi}");
+    let file = dir.home().join("out.md");
+    let words = ["sessions", "export", id, "-o", file.to_str().unwrap()];
+    assert_eq!(dir.run(&words).await.code, 0);
+    assert!(std::fs::read_to_string(&file).unwrap().contains("hazelnut"));
+    let again = dir.run(&words).await;
+    assert!(again.code == 1 && again.err.contains("cannot write"), "no file is overwritten: {again:?}");
+
+    let said = dir.run(&["sessions", "delete", id]).await;
+    assert_eq!((said.code, dir.session_ids().len()), (0, 2), "{said:?}");
+    let said = dir.run(&["sessions", "delete", id]).await;
+    assert!(said.code == 2 && said.err.contains("there is no session"), "{said:?}");
+}
+
+/// Attacks 6 and 7: the sessions are in the user's data directory, for its owner only, and the tools do not find them.
+#[tokio::test]
+async fn sessions_are_not_in_the_workspace() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "find secret-of-mine"]).await;
+    assert!(said.code == 0 && said.err.contains("No matches found"), "{said:?}");
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the workspace is as it was");
+    assert_eq!(std::fs::metadata(dir.sessions()).unwrap().permissions().mode() & 0o777, 0o700);
+    let elsewhere = dir.home().join("elsewhere");
+    let said = dir.run(&["--sessions", elsewhere.to_str().unwrap(), "pending"]).await;
+    assert!(said.out.trim() == "no question waits" && elsewhere.is_dir(), "{said:?}");
+    let inside = dir.path().join("a/b");
+    let said = dir.run(&["--sessions", inside.to_str().unwrap(), "pending"]).await;
+    assert!(said.code == 2 && said.err.contains("is inside of the directory"), "{said:?}");
+    // A data directory inside of the workspace is refused.
+    let mut command = dir.command();
+    command.arg("pending").env("XDG_DATA_HOME", dir.path().join("data"));
+    let said = super::finish(command, "").await;
+    assert!(
+        said.code == 1 && said.err.contains("is inside of") && said.err.contains("--sessions"),
+        "{said:?}"
+    );
+}
+
+#[tokio::test]
+async fn models_completions_and_the_version_are_printed() {
+    let dir = Project::new();
+    let mut command = dir.command();
+    command.args(["models", "claude-sonnet"]).env("ANTHROPIC_API_KEY", "a-secret-key");
+    let said = super::finish(command, "").await;
+    let line = said.out.lines().find(|line| line.contains("anthropic/claude-sonnet-4-6")).unwrap();
+    assert!(line.starts_with('*') && line.contains("per million"), "{line}");
+    assert!(!said.out.contains("a-secret-key") && !said.out.contains("ollama/"), "{said:?}");
+    let without = dir.run(&["models", "anthropic/claude-sonnet-4-6"]).await.out;
+    assert!(without.starts_with(' '), "{without}");
+    for shell in ["bash", "zsh", "fish"] {
+        let said = dir.run(&["completions", shell]).await;
+        assert!(said.code == 0 && said.out.contains("sessions") && said.out.contains("looptree"), "{shell}");
+    }
+    let said = dir.run(&["--version"]).await;
+    assert_eq!((said.code, said.out), (0, format!("looptree {}\n", env!("CARGO_PKG_VERSION"))));
+    let help = dir.run(&["--help"]).await.out;
+    for word in ["--continue", "--resume", "sessions", "completions", "Exit codes"] {
+        assert!(help.contains(word), "{word} is missing: {help}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_checked() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.run(&["check", model.url(), "--model", "local/scripted", "--patience", "20"]).await;
+    assert!(said.out.contains("scripted"), "{said:?}");
+    let said = dir.run(&["check", "http://127.0.0.1:9/v1", "--model", "x"]).await;
+    assert!(said.code == 1 && !said.err.is_empty(), "{said:?}");
+}

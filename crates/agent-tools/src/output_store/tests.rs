@@ -236,7 +236,8 @@ fn pages(output: &[u8], limit: usize) -> Vec<OutputPage> {
     let kept = Stored::new(Place::Memory(output.to_vec()), output.len() as u64);
     let (mut pages, mut at) = (Vec::new(), 0);
     while at < output.len() as i64 {
-        let page = page::read(&kept, kept.stored(1), at, limit).unwrap();
+        let page =
+            page::read(kept.stored(1), at, limit, |from, len| page::bytes_at(&kept, from, len)).unwrap();
         at = page.end() as i64;
         pages.push(page);
     }
@@ -268,7 +269,7 @@ proptest! {
     #[test]
     fn a_page_from_anywhere_is_a_part_of_the_text(text in "\\PC{1,80}", offset in -400..400_i64, limit in 1..40_usize) {
         let kept = Stored::new(Place::Memory(text.clone().into_bytes()), text.len() as u64);
-        if let Ok(page) = page::read(&kept, kept.stored(1), offset, limit) {
+        if let Ok(page) = page::read(kept.stored(1), offset, limit, |from, len| page::bytes_at(&kept, from, len)) {
             let (start, end) = (page.start() as usize, page.end() as usize);
             prop_assert_eq!(Some(page.text()), text.get(start..end));
         }

@@ -114,7 +114,6 @@ pub enum ToolFault {
 }
 
 impl ToolFault {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
     fn is_none(&self) -> bool {
         *self == Self::None
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 /// The time at which every simulated run begins: 1 January 2026.
 const START: u64 = 1_767_225_600_000;
 
-/// The clock of the world. It goes on when all tasks wait, and jumps when the script says so.
+/// The clock of the world. It advances when all tasks wait, and jumps where the script has a jump.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     /// The milliseconds of the processes that have ended.

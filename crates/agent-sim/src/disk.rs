@@ -1,15 +1,11 @@
 //! The disk of the world: a journal of runs whose unflushed entries a crash of the machine destroys.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
-use agent_core::journal::{AppliedInput, Durability, Journal, JournalEntry, JournalError, RecordedLoop};
+use agent_core::journal::{AppliedInput, Durability, JournalEntry, JournalError, RecordedLoop};
 use agent_core::run::{Checkpoint, ChildEnd, QueueKind, Recorded, Run};
 use agent_core::{AgentSnapshot, LoopId, SessionId};
-use async_trait::async_trait;
-
-use crate::world::World;
 
 /// One entry of the journal.
 #[derive(Debug, Clone)]
@@ -84,7 +80,7 @@ impl Disk {
         counters
     }
 
-    fn recorded(&self, loop_id: &LoopId) -> Result<RecordedLoop, JournalError> {
+    pub(crate) fn recorded(&self, loop_id: &LoopId) -> Result<RecordedLoop, JournalError> {
         let Some(entry) = self.entries.iter().rev().find(|entry| entry.run.loop_id() == loop_id) else {
             return Ok(RecordedLoop::Absent);
         };
@@ -109,29 +105,6 @@ fn reread(run: &Run) -> Result<Run, JournalError> {
         serde_json::to_string(&Checkpoint::of(run)).map_err(|error| failed("written", error.into()))?;
     let read = Checkpoint::from_json(&text).map_err(|error| failed("read", error.into()))?;
     Ok(read.into_run())
-}
-
-/// The journal of a simulated agent.
-pub(crate) struct SimJournal(pub(crate) World);
-
-impl fmt::Debug for SimJournal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("SimJournal")
-    }
-}
-
-#[async_trait]
-impl Journal for SimJournal {
-    async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError> {
-        self.0.moment().await;
-        self.0.record(&entry);
-        self.0.moment().await;
-        Ok(())
-    }
-
-    async fn recorded_loop(&self, _: &SessionId, loop_id: &LoopId) -> Result<RecordedLoop, JournalError> {
-        self.0.state().disk.recorded(loop_id)
-    }
 }
 
 /// Applies recorded inputs to the run at the start of a loop.

@@ -7,8 +7,8 @@ use agent_core::AgentEvent;
 use agent_session::cassette::Cassette;
 
 use crate::log::{Log, What};
+use crate::outcome::Outcome;
 use crate::script::Script;
-use crate::sim::Outcome;
 
 /// Figures of the simulated runs, from which a test sees whether they exercised the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,7 +20,7 @@ pub struct Report {
     pub model_calls: usize,
     /// The executions of tools by name.
     pub executions: BTreeMap<String, usize>,
-    /// The answered questions.
+    /// The number of questions that were answered.
     pub answers: usize,
     /// The kills and crashes after which another process continued.
     pub kills: usize,
@@ -61,7 +61,7 @@ pub struct Failure {
     pub seed: u64,
     /// The name of the invariant, or of a law of Looptree: these begin with `law: `.
     pub rule: String,
-    /// What was found.
+    /// What was found in the run.
     pub message: String,
     /// The shortest script that was found. [`Sim::replay`](crate::Sim::replay) runs it.
     pub script: Script,

@@ -18,7 +18,7 @@ pub enum Fault {
     ToolDelay,
     /// Messages that the user sends while the agent works: steering and follow-ups.
     Message,
-    /// Aborts.
+    /// Aborts by the user, at any moment.
     Abort,
     /// Approvals that are denied, or given with other arguments.
     Denial,

@@ -13,8 +13,8 @@ use agent_core::event::NumberedEvent;
 
 use crate::disk::Disk;
 use crate::log::{Log, What};
+use crate::outcome::Violation;
 use crate::process::Process;
-use crate::sim::Violation;
 use crate::world::KillMark;
 
 /// Everything that is known about a simulated run.

@@ -26,7 +26,7 @@ pub struct LogEntry {
     pub time: Timestamp,
     /// Whether the entry is an event whose record a crash of the machine destroyed.
     pub lost: bool,
-    /// What happened.
+    /// What happened at this time.
     pub what: What,
 }
 
@@ -48,9 +48,9 @@ pub enum What {
     Acted(Action),
     /// The user answered a question.
     Answered {
-        /// The question.
+        /// The question that was answered.
         question: Box<Question>,
-        /// The answer.
+        /// The answer that the run accepted.
         answer: Answer,
     },
     /// The program under test reported something with [`World::note`](crate::World::note).

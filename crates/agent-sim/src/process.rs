@@ -7,7 +7,7 @@ use agent_core::event::NumberedEvent;
 use agent_core::{AgentError, AgentTool, Answer, BasicAgent, EventReceiver, ExecutionLimits};
 use agent_session::cassette::CassetteRecorder;
 
-use crate::disk::SimJournal;
+use crate::journal::SimJournal;
 use crate::model::SimModel;
 use crate::tools::{Execute, SimTool};
 use crate::world::World;

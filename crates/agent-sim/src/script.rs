@@ -114,7 +114,6 @@ pub enum ToolFault {
 }
 
 impl ToolFault {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
     fn is_none(&self) -> bool {
         *self == Self::None
     }
@@ -128,7 +127,7 @@ pub struct Act {
     /// start and the end of a tool, and the time before and after each entry of the journal. At the latest it happens when
     /// the run ends or waits.
     pub after: u32,
-    /// What happens.
+    /// What happens at this moment.
     #[serde(rename = "do")]
     pub what: Action,
 }
@@ -144,7 +143,7 @@ pub enum Action {
     FollowUp(String),
     /// A deferred call of the conversation, the oldest without a result, receives this result.
     Complete(String),
-    /// The user aborts.
+    /// The user aborts the run.
     Abort,
     /// The process ends at once. Another one continues from the journal.
     Kill,

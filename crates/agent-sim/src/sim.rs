@@ -13,6 +13,7 @@ use crate::failure::{Failure, Report};
 use crate::faults::Faults;
 use crate::laws::{self, Evidence};
 use crate::log::{Execution, Log};
+use crate::outcome::{Outcome, Violation};
 use crate::process::Program;
 use crate::script::Script;
 use crate::shrink;
@@ -51,21 +52,6 @@ enum Simulated {
 struct Rule {
     name: String,
     check: Box<Check>,
-}
-
-/// What one simulated run violated.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Violation {
-    pub(crate) rule: String,
-    pub(crate) message: String,
-}
-
-/// One simulated run.
-pub(crate) struct Outcome {
-    pub(crate) script: Script,
-    pub(crate) log: Log,
-    pub(crate) violation: Option<Violation>,
-    pub(crate) processes: usize,
 }
 
 impl Sim {

@@ -81,8 +81,14 @@ impl AgentTool for SimTool {
         let effects = self.inner.effects(&arguments);
         let asks = self.inner.question(&arguments).is_some();
         let fits = SchemaValidator.validate(&self.inner.parameters_schema(), arguments.clone()).is_ok();
-        let index =
-            self.world.executing(Executing { ctx: &ctx, arguments: &arguments, effects, asks, fits, called });
+        let index = self.world.executing(&Executing {
+            ctx: &ctx,
+            arguments: &arguments,
+            effects,
+            asks,
+            fits,
+            called,
+        });
         let result = match self.execute {
             Execute::Real => self.inner.execute(arguments, ctx).await,
             Execute::Simulated => {

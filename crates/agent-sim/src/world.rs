@@ -322,8 +322,8 @@ impl World {
     }
 
     /// Records that a tool begins to execute and returns the position of the execution.
-    pub(crate) fn executing(&self, execution: Executing<'_>) -> usize {
-        let Executing { ctx, arguments, effects, asks, fits, called } = execution;
+    pub(crate) fn executing(&self, execution: &Executing<'_>) -> usize {
+        let Executing { ctx, arguments, effects, asks, fits, called } = *execution;
         let mut state = self.state();
         let index = state.log.executions.len();
         let execution = Execution {

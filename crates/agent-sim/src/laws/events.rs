@@ -23,7 +23,8 @@ pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
             let killed =
                 evidence.kills.last().is_some_and(|kill| kill.at > events.first().map_or(0, |e| e.0));
             let child = events.first().is_some_and(|(_, event)| event.depth > 0);
-            if !waits && !(killed && child) {
+            let left = killed && child;
+            if !(waits || left) {
                 return Err(format!("{id} has no end"));
             }
         }
@@ -66,10 +67,8 @@ impl Pairs {
                 }
                 self.open.insert(tool_call_id.clone());
             }
-            AgentEvent::ToolExecutionEnd(end) => {
-                if !self.open.remove(&end.tool_call_id) {
-                    return Err(format!("{} ended without a start", end.tool_call_id));
-                }
+            AgentEvent::ToolExecutionEnd(end) if !self.open.remove(&end.tool_call_id) => {
+                return Err(format!("{} ended without a start", end.tool_call_id));
             }
             AgentEvent::AgentEnd(end) => {
                 if self.turn || self.message || !self.open.is_empty() {

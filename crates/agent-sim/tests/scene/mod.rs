@@ -142,7 +142,7 @@ pub(crate) fn agent(world: &World) -> BasicAgent {
         let prices = CostConfig::per_million(3_000_000, 15_000_000, 300_000, 0);
         agent = agent.with_budget(budget).configure(|config| {
             let mut model = ModelConfig::clone(&config.model);
-            model.cost = prices.into();
+            model.cost = prices;
             config.model = model.into();
         });
     }

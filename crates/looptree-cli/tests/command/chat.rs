@@ -337,3 +337,27 @@ async fn without_color_there_is_no_color_and_with_it_a_diff_is_green_and_red() {
     let bytes = colored.bytes();
     assert!(bytes.contains("\x1b[31m-two\x1b[0m") && bytes.contains("\x1b[32m+zwei\x1b[0m"), "{bytes:?}");
 }
+
+/// The terminal is closed, or the system shuts down: during a run and at the prompt.
+#[tokio::test]
+async fn a_signal_ends_the_chat_its_command_and_keeps_the_session() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("exec touch began; sleep 50; touch ended");
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.signals(rustix::process::Signal::HUP);
+    assert_eq!(on.ends().await, 130);
+    assert_eq!(dir.session_ids().len(), 1);
+    let mut on = chat(&dir, &model, &["--continue"]);
+    on.prompts().await;
+    on.types("say more");
+    on.sees("It is more.").await;
+    on.prompts().await;
+    on.signals(rustix::process::Signal::TERM);
+    assert_eq!(on.ends().await, 130);
+    assert!(!dir.path().join("ended").exists());
+}

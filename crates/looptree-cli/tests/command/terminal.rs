@@ -72,6 +72,12 @@ impl Terminal {
         Self { keys, child, screen, bytes, _master: pair.master, seen: 0 }
     }
 
+    /// Sends a signal to the program.
+    pub(crate) fn signals(&self, signal: rustix::process::Signal) {
+        let pid = i32::try_from(self.child.process_id().unwrap()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
     /// Sends bytes as they are.
     pub(crate) fn keys(&mut self, keys: &str) {
         let mut to = self.keys.lock().unwrap();

@@ -218,7 +218,7 @@ async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
     on.types("say four");
     on.sees("It is four.").await;
     on.prompts().await;
-    // What is wrong is said, and nothing ends by it.
+    // Each mistake has a message, and the chat continues.
     for (typed, said) in [
         ("/fork 9", "there is no turn 9; the session has 5"),
         ("/rewind x", "is not the number of a turn"),

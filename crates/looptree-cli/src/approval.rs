@@ -22,12 +22,12 @@ pub(crate) enum Grant {
     Line(String),
 }
 
-/// Who can be asked.
+/// Whether a person can approve calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// The user at the terminal, or another process later.
     Somebody,
-    /// Nobody: what would be asked about is denied.
+    /// No person: calls that need an approval are denied.
     Nobody,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Cli {
 const AFTER: &str = "Exit codes: 0 done, 1 the run or the command failed, 2 wrong command line or configuration, or no model, \
 3 a question waits, 130 interrupted, 141 nobody reads the output.";
 
-/// What to run.
+/// The task and how it is run.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Task")]
 pub(crate) struct RunArgs {
@@ -78,13 +78,13 @@ pub(crate) struct Flags {
     /// How much the model thinks.
     #[arg(long, value_name = "LEVEL", global = true, value_parser = thinking)]
     pub(crate) thinking: Option<ThinkingLevel>,
-    /// What is asked about: edits and commands, commands only, or nothing.
+    /// Which calls need an approval: edits and commands, commands only, or none.
     #[arg(long, value_enum, value_name = "WHAT", global = true)]
     pub(crate) approve: Option<Approve>,
-    /// Asks about nothing: the same as --approve none.
+    /// No call needs an approval: the same as --approve none.
     #[arg(short, long, global = true, conflicts_with = "approve")]
     pub(crate) yes: bool,
-    /// The sandbox of commands; without a value the strongest that works here. In it, nothing is asked about.
+    /// The sandbox of commands; without a value the strongest that works here. In it, no call needs an approval.
     #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, default_missing_value = "auto", require_equals = true, global = true)]
     pub(crate) sandbox: Option<SandboxChoice>,
     /// A further path that commands in the sandbox may read.
@@ -102,7 +102,7 @@ pub(crate) struct Flags {
     /// The folder with the sessions, instead of one in the user's data directory.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) sessions: Option<PathBuf>,
-    /// The maximum cost, for example 0.50. When it is spent you are asked; without a terminal the run ends.
+    /// The maximum cost, for example 0.50. A chat then requests more; without a terminal the run ends.
     #[arg(long, value_name = "MONEY", global = true, value_parser = money)]
     pub(crate) budget: Option<Money>,
     /// The maximum number of tokens, prompts and answers together.
@@ -131,17 +131,17 @@ pub(crate) struct Flags {
     pub(crate) trust_project: bool,
 }
 
-/// What is asked about.
+/// The calls that need an approval.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, serde::Deserialize, serde::Serialize,
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
-    /// Edits and commands.
+    /// Edits and commands need an approval.
     Ask,
-    /// Commands only.
+    /// Only commands need an approval.
     Commands,
-    /// Nothing.
+    /// No call needs an approval.
     None,
 }
 
@@ -153,9 +153,9 @@ pub(crate) enum SandboxChoice {
     None,
     /// The strongest that works here, and never none.
     Auto,
-    /// Landlock, on Linux.
+    /// Landlock, which Linux has built in.
     Landlock,
-    /// bubblewrap, on Linux.
+    /// bubblewrap, a program for Linux.
     Bwrap,
 }
 
@@ -165,9 +165,9 @@ pub(crate) enum SandboxChoice {
 pub(crate) enum Color {
     /// In a terminal, unless `NO_COLOR` is set.
     Auto,
-    /// Always.
+    /// Always, also in a file.
     Always,
-    /// Never.
+    /// Never, also in a terminal.
     Never,
 }
 
@@ -220,7 +220,7 @@ pub(crate) enum Command {
     },
     /// Prints the completions of a shell.
     Completions {
-        /// The shell.
+        /// The shell that reads them.
         #[arg(value_enum)]
         shell: Shell,
     },
@@ -260,14 +260,14 @@ pub(crate) enum Sessions {
     Export {
         /// The session: its id or the beginning of it.
         id: String,
-        /// The form.
+        /// The form of the file.
         #[arg(long, value_enum, default_value_t = Form::Markdown)]
         form: Form,
         /// The file, which must not exist.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Deletes sessions.
+    /// Deletes sessions of the directory.
     Delete {
         /// The sessions: their ids or the beginnings of them.
         #[arg(required = true)]
@@ -278,7 +278,7 @@ pub(crate) enum Sessions {
 /// The form of an exported session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Form {
-    /// For people.
+    /// Text for human readers.
     Markdown,
     /// The session as one document (docs/schema/session-v1.json).
     Json,

@@ -11,6 +11,7 @@ mod turn;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
 use looptree::compat::SeedVerbs as _;
@@ -25,6 +26,9 @@ use crate::settings::Settings;
 use crate::work::{Interrupts, Meter};
 use editor::{Editor, Entered};
 use turn::Ending;
+
+/// The time that a run and then the chat have to end by themselves after a signal.
+const GRACE: Duration = Duration::from_secs(2);
 
 /// A conversation at a terminal.
 struct Chat<'a> {
@@ -53,11 +57,14 @@ pub(crate) async fn run(
     let handle = bench.agent.handle();
     tokio::spawn(async move {
         let mut interrupts = Interrupts::open();
-        loop {
-            interrupts.next().await;
-            told.store(true, Ordering::Relaxed);
-            handle.abort();
-        }
+        interrupts.next().await;
+        told.store(true, Ordering::Relaxed);
+        handle.abort();
+        let _ = tokio::time::timeout(GRACE, handle.wait_for_idle()).await;
+        // A thread that reads a terminal that is gone does not return, so the program does not wait for it. What was
+        // recorded is journaled.
+        tokio::time::sleep(GRACE).await;
+        std::process::exit(130);
     });
     let mut chat = Chat {
         bench,

@@ -72,7 +72,7 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
         model = model.with_api_key(key);
     }
     match key_variable(&provider) {
-        // A server of one's own may want no key.
+        // A server with an explicit address may need no key.
         Some(variable) if model.api_key.is_none() && url.is_none() => Err(usage(format!(
             "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env"
         ))),

@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Waits,
     /// The user interrupted the run.
     Interrupted,
-    /// Nobody reads the output.
+    /// The output has no reader.
     Unread,
 }
 

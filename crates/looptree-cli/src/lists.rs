@@ -89,7 +89,7 @@ pub(crate) fn config(
     Ok(Exit::Done)
 }
 
-/// Checks a server.
+/// Checks a Chat Completions server.
 pub(crate) async fn endpoint(url: &str, patience: u64, settings: &Settings, screen: &Screen) -> Result<Exit> {
     let variable = settings.api_key_env.value.as_deref();
     let key = std::env::var(variable.unwrap_or("CHECK_API_KEY")).ok().filter(|key| !key.trim().is_empty());

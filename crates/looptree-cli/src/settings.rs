@@ -60,7 +60,7 @@ macro_rules! settings {
             $($(#[$doc])* #[serde(default)] pub(crate) $name: Option<$kind>,)*
         }
 
-        /// The effective settings.
+        /// The effective settings of a run.
         #[derive(Debug, Clone)]
         pub(crate) struct Settings {
             $($(#[$doc])* pub(crate) $name: Set<Option<$kind>>,)*
@@ -105,9 +105,9 @@ macro_rules! settings {
     };
 }
 
-// A project may select a model and be stricter than the user. Everything else is asked about once.
+// A project may select a model and be stricter than the user. Everything else needs consent.
 settings! {
-    /// The model.
+    /// The model, as provider and id.
     model: String = None, |_| false;
     /// The address of the model's API.
     base_url: String = None, |_| true;
@@ -115,9 +115,9 @@ settings! {
     api_key_env: String = None, |_| true;
     /// How much the model thinks.
     thinking: ThinkingLevel = None, |_| false;
-    /// What is asked about.
+    /// The calls that need an approval.
     approve: Approve = None, |approve| *approve != Approve::Ask;
-    /// The sandbox.
+    /// The sandbox of commands.
     sandbox: SandboxChoice = Some(SandboxChoice::None), |_| true;
     /// Further paths to read.
     sandbox_read: Vec<PathBuf> = Some(Vec::new()), |_| true;
@@ -129,13 +129,13 @@ settings! {
     plan_only: bool = Some(false), |only| !*only;
     /// The folder with the sessions.
     sessions: PathBuf = None, |_| true;
-    /// The maximum cost.
+    /// The maximum cost of a run.
     budget: MoneyText = None, |_| true;
     /// The maximum number of tokens.
     max_tokens_total: u64 = None, |_| true;
     /// The maximum number of turns of a run.
     max_turns: u32 = Some(200), |_| true;
-    /// Folders with skills.
+    /// Further folders with skills.
     skills: Vec<PathBuf> = Some(Vec::new()), |_| true;
     /// Whether AGENTS.md and the project's skills are read.
     project_context: bool = Some(true), |_| false;
@@ -166,7 +166,7 @@ fn shown<T: serde::Serialize>(value: Option<&T>) -> String {
 }
 
 impl Settings {
-    /// Reads the files and adds the flags. `consent` says what happens with what a project may not set unasked.
+    /// Reads the files and adds the flags. `consent` decides about settings of the project that need it.
     pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent) -> Result<Self> {
         let mut settings = Self::defaults();
         let user =
@@ -214,7 +214,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What is asked about: as it is set; otherwise nothing in a sandbox, which confines commands as the workspace confines
+    /// The calls that need an approval: as it is set; otherwise none in a sandbox, which confines commands as the workspace confines
     /// the file tools, and everything without one.
     pub(crate) fn approve(&self) -> Approve {
         let sandboxed = self.sandbox.value != Some(SandboxChoice::None);

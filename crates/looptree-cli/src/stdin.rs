@@ -10,7 +10,7 @@ use crate::screen::Screen;
 
 /// The most that is read: more does not fit into a conversation.
 const MAX_BYTES: usize = 10 << 20;
-/// After this time the user is told what the program waits for.
+/// The time after which the program names what it waits for.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Reads the standard input to its end; `None` for a terminal and for nothing.

@@ -84,7 +84,7 @@ async fn told_to_end() {
     std::future::pending().await
 }
 
-/// Writes events as JSON lines to the standard output. Returns whether somebody reads them.
+/// Writes events as JSON lines to the standard output. Returns whether the output has a reader.
 fn write_json(event: &NumberedEvent) -> bool {
     let Ok(mut line) = serde_json::to_vec(event) else { return true };
     line.push(b'\n');

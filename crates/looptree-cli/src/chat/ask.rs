@@ -21,7 +21,7 @@ const MAX_COMPARED: u64 = 1 << 20;
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
 
-/// What came of a question.
+/// The result of a question.
 pub(super) enum Asked {
     Answer(Answer),
     Interrupt,

@@ -52,7 +52,7 @@ pub(super) fn parse(text: &str) -> Option<Vec<String>> {
     is_command.then(|| line.split_whitespace().map(str::to_owned).collect())
 }
 
-/// Says what is asked about.
+/// Describes which calls need an approval.
 pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
     match (approvals.plan_only(), approvals.approve()) {
         (true, _) => "plan only: tools that change something are denied",
@@ -63,7 +63,7 @@ pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
 }
 
 impl Chat<'_> {
-    /// Does what a command says. Returns whether the chat goes on.
+    /// Does what a command says. Returns whether the chat continues.
     pub(super) async fn command(&mut self, words: Vec<String>, editor: &mut Editor) -> Result<bool> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {

@@ -71,7 +71,7 @@ fn history_file() -> Option<PathBuf> {
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(&folder).ok()?;
     let file = folder.join("history.txt");
-    // The prompts of a user are for nobody else.
+    // Only the user may read the prompts.
     let mut options = std::fs::OpenOptions::new();
     options.append(true).create(true);
     #[cfg(unix)]
@@ -148,7 +148,7 @@ impl Editor {
         }
     }
 
-    /// Clears the screen.
+    /// Clears the screen of the terminal.
     pub(super) fn clear_screen(&mut self) {
         if let Err(error) = self.line.clear_screen() {
             self.screen.line(&format!("the screen cannot be cleared: {error}"));

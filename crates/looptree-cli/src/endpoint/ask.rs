@@ -16,7 +16,7 @@ const SHOWN: usize = 160;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// It was answered.
+    /// The server answered the question.
     Answered(Box<Answer>),
     /// The server refused it: status and text.
     Refused(u16, String),
@@ -27,13 +27,13 @@ pub enum Outcome {
 /// A streamed answer, as far as the checks look at it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Answer {
-    /// The text.
+    /// The text of the answer.
     pub text: String,
     /// Thinking, and the field that it came in.
     pub thinking: Option<(&'static str, String)>,
     /// The calls: id, name, arguments.
     pub calls: Vec<(String, String, String)>,
-    /// Why it stopped.
+    /// The reason why the answer stopped.
     pub finish: Option<String>,
     /// Output tokens, if the stream reports them.
     pub written: Option<u64>,

@@ -16,13 +16,13 @@ pub struct Finding {
 /// Everything that was found.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// The address.
+    /// The address of the server.
     pub base_url: String,
     /// The model that was checked.
     pub model: String,
     /// The models that the server lists.
     pub models: Vec<String>,
-    /// The table.
+    /// The findings of all questions.
     pub findings: Vec<Finding>,
     /// The settings for the library.
     pub dialect: ChatDialect,

@@ -19,7 +19,7 @@ const LOGGED: usize = 300;
 const TELLING: [&str; 6] = ["command", "path", "pattern", "query", "name", "url"];
 
 impl Screen {
-    /// Shows an event.
+    /// Shows an event of the run.
     pub(crate) fn show(&self, event: &AgentEvent) {
         match event {
             AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => self.text(text),
@@ -95,7 +95,7 @@ impl Screen {
         }
     }
 
-    /// An empty line before a reply, where a person reads.
+    /// An empty line before a reply on a terminal.
     fn gap(&self) -> String {
         if self.live { "\n".to_owned() } else { String::new() }
     }
@@ -178,7 +178,7 @@ impl Screen {
         }
     }
 
-    /// Says how a run ended, unless it completed.
+    /// Reports how a run ended, unless it completed.
     pub(crate) fn end(&self, ended: &Ended) {
         {
             let mut state = self.state();

@@ -25,7 +25,7 @@ impl Markdown {
         lines.lines().map(|line| self.line(line, screen)).collect()
     }
 
-    /// Returns the rest.
+    /// Returns the rest of the text.
     pub(super) fn end(&mut self, screen: &Screen) -> String {
         let last = std::mem::take(&mut self.pending);
         let mut shown = if last.is_empty() { String::new() } else { self.line(&last, screen) };

@@ -160,7 +160,7 @@ impl Screen {
         });
     }
 
-    /// Shows what happens.
+    /// Shows what the run does.
     pub(crate) fn doing(&self, doing: &str) {
         self.redraw(|status| doing.clone_into(&mut status.doing));
     }

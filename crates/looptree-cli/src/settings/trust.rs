@@ -14,16 +14,16 @@ use super::file::ConfigFile;
 /// What happens with settings that loosen what protects the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
-    /// The user is asked once for each content of the file, if there is a terminal.
+    /// The user decides once for each content of the file, if there is a terminal.
     Ask,
     /// They are left out, unless the user has agreed before.
     Remembered,
-    /// They apply.
+    /// They apply without a question.
     Given,
 }
 
 impl Consent {
-    /// Asks only where somebody can answer.
+    /// Asks only if a terminal can answer.
     pub(crate) fn for_chat(given: bool) -> Self {
         match (given, std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
             (true, _) => Self::Given,

@@ -2,7 +2,7 @@
 
 use super::{Model, Project};
 
-/// X5: one process asks and ends, another one answers, a third goes on.
+/// X5: one process asks and ends, another one answers, a third continues.
 #[tokio::test]
 async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     let model = Model::start().await;

@@ -218,7 +218,7 @@ async fn a_person_looks_at_the_tree_goes_back_forks_and_compares() {
     on.types("say four");
     on.sees("It is four.").await;
     on.prompts().await;
-    // What is wrong is said, and nothing ends by it.
+    // Each mistake has a message, and the chat continues.
     for (typed, said) in [
         ("/fork 9", "there is no turn 9; the session has 5"),
         ("/rewind x", "is not the number of a turn"),
@@ -336,4 +336,28 @@ async fn without_color_there_is_no_color_and_with_it_a_diff_is_green_and_red() {
     assert!(!colored.styles().is_empty());
     let bytes = colored.bytes();
     assert!(bytes.contains("\x1b[31m-two\x1b[0m") && bytes.contains("\x1b[32m+zwei\x1b[0m"), "{bytes:?}");
+}
+
+/// The terminal is closed, or the system shuts down: during a run and at the prompt.
+#[tokio::test]
+async fn a_signal_ends_the_chat_its_command_and_keeps_the_session() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("exec touch began; sleep 50; touch ended");
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.signals(rustix::process::Signal::HUP);
+    assert_eq!(on.ends().await, 130);
+    assert_eq!(dir.session_ids().len(), 1);
+    let mut on = chat(&dir, &model, &["--continue"]);
+    on.prompts().await;
+    on.types("say more");
+    on.sees("It is more.").await;
+    on.prompts().await;
+    on.signals(rustix::process::Signal::TERM);
+    assert_eq!(on.ends().await, 130);
+    assert!(!dir.path().join("ended").exists());
 }

@@ -1,4 +1,4 @@
-//! The chat where something is asked or fails: approvals, consent, a wrong key, a limit, no network.
+//! The chat with questions and failures: approvals, consent, a wrong key, a limit, no network.
 
 use super::terminal::Terminal;
 use super::{Model, Project};
@@ -65,7 +65,7 @@ async fn always_allows_this_program_and_nothing_more() {
     on.types("exec git status --short");
     on.sees("It ran.").await;
     on.prompts().await;
-    // The second line is not hidden, and is asked about.
+    // The second line is not hidden, and needs an approval.
     on.pastes("exec git status\ntouch ran.txt");
     on.keys("\r");
     on.sees("| git status").await;

@@ -1,4 +1,4 @@
-//! The command as a person and a script meet it: real processes, a model server on loopback, an empty home.
+//! The command as users and scripts run it: real processes, a model server on loopback, an empty home.
 #![cfg(unix)]
 #![allow(
     clippy::unwrap_used,

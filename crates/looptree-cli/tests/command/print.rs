@@ -101,7 +101,7 @@ async fn a_session_is_continued_as_the_newest_or_by_the_beginning_of_its_id() {
     assert!(said.code == 2 && said.err.contains("say one") && said.err.contains("--resume ID"), "{said:?}");
 }
 
-/// Nobody is there to ask: what changes something is denied, and the model is told.
+/// Without a terminal, calls that change something are denied, and the model receives the reason.
 #[tokio::test]
 async fn what_would_be_asked_about_is_denied_without_a_terminal() {
     let model = Model::start().await;

@@ -1,4 +1,4 @@
-//! A program on a pseudo-terminal, and what a person sees there.
+//! A program on a pseudo-terminal, and the text on its screen.
 
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     bytes: Arc<Mutex<Vec<u8>>>,
     _master: Box<dyn MasterPty + Send>,
-    /// How much of the text has been looked at.
+    /// How much of the text has been checked.
     seen: usize,
 }
 
@@ -59,7 +59,7 @@ impl Terminal {
                 let mut screen = shown.lock().unwrap();
                 screen.process(piece);
                 heard.lock().unwrap().extend_from_slice(piece);
-                // As a terminal does that is asked where its cursor is.
+                // A terminal answers this request with the position of its cursor.
                 if piece.windows(4).any(|w| w == b"\x1b[6n") {
                     let (row, column) = screen.screen().cursor_position();
                     let _ = answer
@@ -72,6 +72,12 @@ impl Terminal {
         Self { keys, child, screen, bytes, _master: pair.master, seen: 0 }
     }
 
+    /// Sends a signal to the program.
+    pub(crate) fn signals(&self, signal: rustix::process::Signal) {
+        let pid = i32::try_from(self.child.process_id().unwrap()).unwrap();
+        rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
     /// Sends bytes as they are.
     pub(crate) fn keys(&mut self, keys: &str) {
         let mut to = self.keys.lock().unwrap();
@@ -79,7 +85,7 @@ impl Terminal {
         to.flush().unwrap();
     }
 
-    /// Types a line.
+    /// Types a line and Enter.
     pub(crate) fn types(&mut self, line: &str) {
         self.keys(&format!("{line}\r"));
     }

@@ -48,6 +48,8 @@ mod error;
 mod handle;
 mod listeners;
 mod missing;
+#[cfg(feature = "partial-answers")]
+mod partial;
 mod path;
 mod prompt;
 mod request;
@@ -69,6 +71,9 @@ pub use error::AgentError;
 pub use handle::ChatToken;
 pub use listeners::Subscription;
 pub use prompt::IntoPrompt;
+#[cfg(feature = "partial-answers")]
+#[cfg_attr(docsrs, doc(cfg(feature = "partial-answers")))]
+pub use partial::{PartialReader, PartialValue};
 pub use request::{Request, TypedRequest, TypedRun};
 pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;

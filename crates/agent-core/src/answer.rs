@@ -34,9 +34,6 @@
 
 mod error;
 mod form;
-#[cfg(feature = "partial-answers")]
-#[cfg_attr(docsrs, doc(cfg(feature = "partial-answers")))]
-mod partial;
 mod strict;
 
 #[cfg(test)]
@@ -45,4 +42,4 @@ mod tests;
 pub use error::{AnswerError, AnswerFault};
 pub use form::{ANSWER_RETRIES, AnswerForm};
 #[cfg(feature = "partial-answers")]
-pub use partial::{PartialReader, PartialValue};
+pub(crate) use form::{fenced, is_wrapped};

@@ -8,7 +8,7 @@
     reason = "a test may fail loudly"
 )]
 
-use agent_core::answer::{PartialReader, PartialValue};
+use agent_core::agent::{PartialReader, PartialValue};
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::{
     AgentError, AgentEvent, AgentHandle, AnswerForm, BasicAgent, ModelConfig, event_channel, tool_fn,

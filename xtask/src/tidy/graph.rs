@@ -22,6 +22,7 @@ const CORE_DEPENDENCIES: &[&str] = &[
     "futures-util",
     "getrandom",
     "indexmap",
+    "jiter",
     "memchr",
     "schemars",
     "serde",

@@ -11,7 +11,7 @@ use super::handle::reply;
 use super::{AgentError, AgentHandle, Settings};
 use crate::answer::{AnswerError, AnswerFault, AnswerForm};
 #[cfg(feature = "partial-answers")]
-use crate::answer::{PartialReader, PartialValue};
+use super::partial::{PartialReader, PartialValue};
 use crate::drive::{EventReceiver, EventSender, event_channel, merging_channel};
 use crate::event::{RunEnd, RunReply};
 use crate::identity::ContinuationKind;

@@ -103,7 +103,7 @@ impl<T: JsonSchema + DeserializeOwned> AnswerForm<T> {
 
     /// Returns whether the type is wrapped in an object, as its property `value`.
     #[cfg(feature = "partial-answers")]
-    pub(super) fn is_wrapped(&self) -> bool {
+    pub(crate) fn is_wrapped(&self) -> bool {
         self.wrapped
     }
 
@@ -221,7 +221,7 @@ fn moved(schema: &mut Value) {
 }
 
 /// Returns whether this is the wrapping object and not the value itself.
-pub(super) fn is_wrapped(found: &Value) -> bool {
+pub(crate) fn is_wrapped(found: &Value) -> bool {
     found.as_object().is_some_and(|o| o.len() == 1 && o.contains_key("value"))
 }
 
@@ -243,7 +243,7 @@ fn json_in(text: &str) -> Result<Value, serde_json::Error> {
 }
 
 /// Returns the content of the first code fence.
-pub(super) fn fenced(text: &str) -> Option<&str> {
+pub(crate) fn fenced(text: &str) -> Option<&str> {
     let (_, rest) = text.split_once("```")?;
     let (_, body) = rest.split_once('\n')?;
     Some(body.rsplit_once("```").map_or(body, |(inner, _)| inner).trim())

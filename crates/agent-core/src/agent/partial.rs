@@ -8,8 +8,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Number, Value};
 
-use super::AnswerForm;
-use super::form::{fenced, is_wrapped};
+use crate::answer::{AnswerForm, fenced, is_wrapped};
 use crate::event::{AgentEvent, StreamDelta};
 use crate::identity::{LoopId, StepKey};
 
@@ -35,13 +34,14 @@ impl<T> PartialValue<T> {
     }
 }
 
-/// Reads partial answers of type `T` from the events of a run. [`TypedRun::next_partial`](crate::agent::TypedRun::next_partial)
+/// Reads partial answers of type `T` from the events of a run. [`TypedRun::next_partial`](super::TypedRun::next_partial)
 /// uses it; a program that runs loops itself calls [`apply`](Self::apply) with each event.
 ///
 /// Only the loop whose start it receives first counts, until that loop ends: texts of sub-agents are ignored.
 ///
 /// ```
-/// use agent_core::answer::{AnswerForm, PartialReader};
+/// use agent_core::agent::PartialReader;
+/// use agent_core::answer::AnswerForm;
 /// use agent_core::testing::ScriptedProvider;
 /// use agent_core::{BasicAgent, ModelConfig};
 ///

@@ -61,10 +61,10 @@ const PLANTED: &[Planted] = &[
         replacement: "        let mut slots: Vec<_> = self.slots.into_iter().filter_map(|s| s.closed.map(|c| (s.call, c.changed()))).collect();\n        if crate::planted(10) { slots.reverse(); }",
     },
     Planted {
-        name: "an abort between two steps is ignored",
-        file: "drive/shell.rs",
-        original: "            if let Some(abort) = self.performer.interruption(run) {",
-        replacement: "            if let Some(abort) = self.performer.interruption(run).filter(|_| !crate::planted(11)) {",
+        name: "a call begins after the abort that preceded its task",
+        file: "drive/perform/execution.rs",
+        original: "            None if ctx.cancel.is_cancelled() => Executed",
+        replacement: "            None if !crate::planted(11) && ctx.cancel.is_cancelled() => Executed",
     },
     Planted {
         name: "a denied call is executed",

@@ -22,12 +22,12 @@ pub(crate) enum Grant {
     Line(String),
 }
 
-/// Whether a person can approve calls.
+/// Whether an approver can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asking {
     /// The user at the terminal, or another process later.
     Somebody,
-    /// No person: calls that need an approval are denied.
+    /// No approver: calls that need an approval are denied.
     Nobody,
 }
 

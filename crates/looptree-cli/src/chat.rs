@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::run::chain;
 use crate::screen::{Screen, Style};
 use crate::settings::Settings;
-use crate::work::{Interrupts, Meter};
+use crate::work::{Meter, told_to_end};
 use editor::{Editor, Entered};
 use turn::Ending;
 
@@ -56,8 +56,16 @@ pub(crate) async fn run(
     let told = Arc::clone(&ending);
     let handle = bench.agent.handle();
     tokio::spawn(async move {
-        let mut interrupts = Interrupts::open();
-        interrupts.next().await;
+        loop {
+            tokio::select! {
+                // In the chat Ctrl-C is a key. As a signal it is meant for a pager.
+                pressed = tokio::signal::ctrl_c() => if pressed.is_err() {
+                    told_to_end().await;
+                    break;
+                },
+                () = told_to_end() => break,
+            }
+        }
         told.store(true, Ordering::Relaxed);
         handle.abort();
         let _ = tokio::time::timeout(GRACE, handle.wait_for_idle()).await;
@@ -126,6 +134,7 @@ impl Chat<'_> {
             }
             let draft = std::mem::take(&mut self.draft);
             match tokio::task::block_in_place(|| editor.line(&draft)) {
+                Entered::End if self.ending.load(Ordering::Relaxed) => return Ok(Exit::Interrupted),
                 Entered::End => return Ok(Exit::Done),
                 Entered::Interrupt if warned => return Ok(Exit::Interrupted),
                 Entered::Interrupt => {

@@ -4,6 +4,23 @@
 //! answers come a table for people and a [`ChatDialect`] for
 //! [`ModelConfig::with_dialect`](looptree::ModelConfig::with_dialect). At the end an agent with that dialect does a turn with
 //! a tool.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! use looptree_cli::endpoint::{Target, check};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! let target = Target {
+//!     base_url: "http://localhost:8080/v1".to_owned(),
+//!     model: None,
+//!     key: None,
+//!     patience: Duration::from_secs(60),
+//! };
+//! println!("{}", check(&target).await?);
+//! # Ok(())
+//! # }
+//! ```
 
 mod ask;
 mod probes;

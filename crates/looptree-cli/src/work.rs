@@ -64,8 +64,9 @@ impl Interrupts {
     }
 }
 
+/// Waits for a signal that ends the program: the terminal was closed, or the system shuts down.
 #[cfg(unix)]
-async fn told_to_end() {
+pub(crate) async fn told_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
     if let (Ok(mut terminate), Ok(mut hang_up)) =
         (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
@@ -79,8 +80,9 @@ async fn told_to_end() {
     }
 }
 
+/// Waits for a signal that ends the program, which this system does not send.
 #[cfg(not(unix))]
-async fn told_to_end() {
+pub(crate) async fn told_to_end() {
     std::future::pending().await
 }
 

@@ -1,6 +1,7 @@
 //! A question of the run: the call as a whole or its diff, and the answer.
 
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
@@ -9,11 +10,10 @@ use looptree::prelude::*;
 use serde_json::Value;
 use similar::TextDiff;
 
-use super::Chat;
 use super::keys::{Keys, Typed};
-use crate::approval::{always, described};
+use crate::approval::{Approvals, always, described};
 use crate::money;
-use crate::screen::{Style, diff_lines};
+use crate::screen::{Screen, Style, diff_lines};
 use crate::text::{plain, question as whole};
 
 /// The largest file that is compared with its new content.
@@ -27,9 +27,16 @@ pub(super) enum Asked {
     Interrupt,
 }
 
-impl Chat<'_> {
+/// Asks what a run asks.
+pub(super) struct Asker<'a> {
+    pub(super) screen: &'a Screen,
+    pub(super) root: &'a Path,
+    pub(super) approvals: &'a Approvals,
+}
+
+impl Asker<'_> {
     /// Shows a question and waits for its answer.
-    pub(super) async fn ask(&mut self, question: &Question, keys: &mut Keys) -> Result<Asked> {
+    pub(super) async fn ask(&self, question: &Question, keys: &mut Keys) -> Result<Asked> {
         if let Some(refusal) = &question.budget {
             self.screen.paragraph(Style::Bold, "  ", &money::question(&question.text, refusal.limit));
             let refusal = refusal.clone();
@@ -75,7 +82,7 @@ impl Chat<'_> {
                 ("a" | "always", true) => {
                     let Some(grant) = grant else { continue };
                     self.say(&format!("  allowed until the chat ends: {}", described(&grant)));
-                    self.bench.approvals.grant(grant);
+                    self.approvals.grant(grant);
                     return Ok(Asked::Answer(Answer::Allow));
                 }
                 ("n" | "no", false) => return Ok(Asked::Answer(Answer::deny(refused(reason)))),
@@ -134,10 +141,10 @@ impl Chat<'_> {
     /// Returns the change that an edit would make, if the whole call is a change of one file that can be foreseen.
     fn preview(&self, tool: &str, arguments: &Value) -> Option<(String, String)> {
         let path = arguments.get("path")?.as_str()?;
-        let file = self.bench.root.join(path);
+        let file = self.root.join(path);
         // A path that leads out is refused by the tool, and nothing is read here.
         let folder = file.parent()?.canonicalize().ok()?;
-        if !folder.starts_with(&self.bench.root)
+        if !folder.starts_with(self.root)
             || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file())
         {
             return None;
@@ -160,7 +167,7 @@ impl Chat<'_> {
     }
 
     /// Shows a text in the user's pager.
-    pub(super) fn page(&self, text: &str, keys: &mut Keys) -> Result<()> {
+    fn page(&self, text: &str, keys: &mut Keys) -> Result<()> {
         let paged = keys.paused(|| paged(text))?;
         if !paged {
             for line in text.lines() {

@@ -229,10 +229,12 @@ impl Chat<'_> {
         let cx = CompactionContext::new(budget)
             .with_provider(config.services.provider.clone(), config.model.clone());
         self.screen.line("summarizing the conversation …");
-        let outcome = compaction()
-            .compact(&history, &context, &cx)
-            .await
-            .context("the conversation stays as it was")?;
+        let strategy = compaction();
+        let outcome = tokio::select! {
+            outcome = strategy.compact(&history, &context, &cx) => outcome,
+            _ = tokio::signal::ctrl_c() => bail!("interrupted; the conversation stays as it was"),
+        };
+        let outcome = outcome.context("the conversation stays as it was")?;
         let new = match outcome.change {
             CompactionChange::Splices(splices) => history.spliced(&splices)?.to_vec(),
             CompactionChange::Messages(messages) => {

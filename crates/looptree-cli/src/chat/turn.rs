@@ -8,7 +8,7 @@ use looptree::event::Ended;
 use looptree::prelude::*;
 
 use super::Chat;
-use super::ask::Asked;
+use super::ask::{Asked, Asker};
 use super::keys::{Keys, Typed};
 use crate::money;
 use crate::screen::Style;
@@ -36,7 +36,9 @@ impl Chat<'_> {
             // What was being typed is no answer; it is there again afterwards.
             let draft = keys.text.clone();
             keys.forget().await;
-            let asked = self.ask(&question, &mut keys).await?;
+            let asker =
+                Asker { screen: self.screen, root: &self.bench.root, approvals: &self.bench.approvals };
+            let asked = asker.ask(&question, &mut keys).await?;
             let interrupted = matches!(asked, Asked::Interrupt);
             let answer = match asked {
                 Asked::Answer(answer) => answer,

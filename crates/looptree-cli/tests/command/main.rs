@@ -27,7 +27,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
 
 /// Far more than anything here takes.
-const HANG: Duration = Duration::from_secs(60);
+const HANG: Duration = Duration::from_secs(180);
 
 /// A directory to work in, and beside it the home of a user who has nothing.
 struct Project {

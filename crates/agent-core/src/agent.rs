@@ -70,10 +70,10 @@ pub use branches::{BranchSpec, Exploration, ExploredBranch};
 pub use error::AgentError;
 pub use handle::ChatToken;
 pub use listeners::Subscription;
-pub use prompt::IntoPrompt;
 #[cfg(feature = "partial-answers")]
 #[cfg_attr(docsrs, doc(cfg(feature = "partial-answers")))]
 pub use partial::{PartialReader, PartialValue};
+pub use prompt::IntoPrompt;
 pub use request::{Request, TypedRequest, TypedRun};
 pub use snapshot::{AgentSnapshot, SNAPSHOT_VERSION};
 pub use state::AgentState;

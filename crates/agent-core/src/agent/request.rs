@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
 use super::handle::reply;
-use super::{AgentError, AgentHandle, Settings};
-use crate::answer::{AnswerError, AnswerFault, AnswerForm};
 #[cfg(feature = "partial-answers")]
 use super::partial::{PartialReader, PartialValue};
+use super::{AgentError, AgentHandle, Settings};
+use crate::answer::{AnswerError, AnswerFault, AnswerForm};
 use crate::drive::{EventReceiver, EventSender, event_channel, merging_channel};
 use crate::event::{RunEnd, RunReply};
 use crate::identity::ContinuationKind;

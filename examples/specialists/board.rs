@@ -58,12 +58,10 @@ impl Board {
                 self.of(loop_id, &format!("calls {tool_name}"));
             }
             // The question of a sub-agent comes in its loop first, and then in those of its callers under the same id.
-            AgentEvent::QuestionAsked { loop_id, question } => {
-                if !self.waiting.contains_key(&question.id) {
-                    self.waiting.insert(question.id.clone(), loop_id.clone());
-                    let about = question.call.as_ref().map_or("an answer", |call| call.name.as_str());
-                    self.of(loop_id, &format!("waits for approval of {about} (question {})", question.id));
-                }
+            AgentEvent::QuestionAsked { loop_id, question } if !self.waiting.contains_key(&question.id) => {
+                self.waiting.insert(question.id.clone(), loop_id.clone());
+                let about = question.call.as_ref().map_or("an answer", |call| call.name.as_str());
+                self.of(loop_id, &format!("waits for approval of {about} (question {})", question.id));
             }
             AgentEvent::QuestionAnswered { question_id, .. } => {
                 if let Some(loop_id) = self.waiting.remove(question_id) {

@@ -193,7 +193,7 @@ impl std::fmt::Debug for ToolCalls {
 /// Executes a call in its own task, so that a blocking tool delays neither other calls nor an abort. Returns the end
 /// of the call.
 pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span: Span) -> Input {
-    let ReadyCall { call, tool, arguments, limit, ctx, child, events, .. } = ready;
+    let ReadyCall { call, tool, arguments, limit, ctx, aborted, child, events, .. } = ready;
     let services = &config.services;
     let budget = ctx.budget().cloned();
     let updates = ctx.updates.clone();
@@ -203,7 +203,7 @@ pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span
     let task = async move {
         match child {
             // The abort came after the task was spawned and before it was scheduled.
-            None if ctx.cancel.is_cancelled() => Executed::Ended(Err(ToolError::Cancelled)),
+            None if aborted.is_cancelled() => Executed::Ended(Err(ToolError::Cancelled)),
             None => Executed::Ended(tool.execute(arguments, ctx).await),
             Some(child) => match child.configure(&ctx) {
                 // Boxed, because the task of every call would otherwise reserve memory for a child.

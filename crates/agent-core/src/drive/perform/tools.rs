@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
 use super::Performer;
@@ -42,6 +43,8 @@ pub struct ReadyCall {
     /// The tool's own time limit.
     pub(super) limit: Option<Duration>,
     pub(super) ctx: ToolContext,
+    /// Cancelled when the run is aborted. The token of `ctx` is cancelled by a time limit, too.
+    pub(super) aborted: CancellationToken,
     /// The child to which the call is delegated.
     pub(super) child: Option<Box<ReadyChild>>,
     /// Receives the events of the child.
@@ -126,7 +129,8 @@ impl Performer {
         let (mut ctx, call) = (self.tool_context(run, pending), pending.call.clone());
         ctx.resolved_arguments = resolved;
         let events = EventSender::none();
-        let ready = ReadyCall { call, tool, arguments, durability, limit, ctx, child, events };
+        let aborted = self.cancel.clone();
+        let ready = ReadyCall { call, tool, arguments, durability, limit, ctx, aborted, child, events };
         let ready = Box::new(ready);
         Some(Decision::Execute(Input::ToolBegan { id, verdict }, ready))
     }

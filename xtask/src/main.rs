@@ -68,6 +68,7 @@ cargo xtask COMMAND
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
   bench ws               measures tool turns over WebSocket and HTTP with simulated latency
+  bench sim [N]          measures simulated runs, and searches for errors that it plants in a copy of agent-core
 ";
 
 fn main() -> ExitCode {

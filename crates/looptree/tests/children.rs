@@ -103,6 +103,29 @@ async fn the_stream_of_the_caller_has_the_events_of_its_children_as_they_are() {
     }
     let ids: BTreeSet<_> = events.iter().filter(|e| !e.event.is_live()).map(NumberedEvent::id).collect();
     assert_eq!(ids.len(), events.iter().filter(|e| !e.event.is_live()).count(), "each id occurs once");
+    // Each child names the call that it works for, and the caller has announced that call before.
+    let mut announced = Vec::new();
+    let mut worked_for = Vec::new();
+    for event in &events {
+        match &event.event {
+            AgentEvent::ToolExecutionStart { loop_id, tool_call_id, tool_name, .. } if *loop_id == own => {
+                announced.push((tool_call_id.clone(), tool_name.clone()));
+            }
+            AgentEvent::AgentStart(start) if start.loop_id == own => assert_eq!(start.spawned_by, None),
+            AgentEvent::AgentStart(start) => {
+                let by = start.spawned_by.clone().expect("a child names its call");
+                let call = (by.tool_call_id, by.tool_name);
+                assert!(
+                    announced.contains(&call) && call.1.as_str() == "helper",
+                    "{call:?} of {announced:?}"
+                );
+                worked_for.push(call.0);
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(worked_for.len(), announced.len());
+    assert!(worked_for.len() > 1 && worked_for.windows(2).all(|pair| pair[0] != pair[1]), "{worked_for:?}");
 }
 
 /// A journal that stops the process at the n-th record: before it is written, or after.

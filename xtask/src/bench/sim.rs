@@ -3,6 +3,8 @@
 //! All errors are planted in one copy of the workspace, which is built once. A variable of the environment selects the error
 //! of a run.
 
+mod planted;
+
 use std::path::Path;
 use std::process::Command;
 
@@ -11,6 +13,7 @@ use serde_json::Value;
 
 use crate::cargo;
 use crate::workspace::Workspace;
+use planted::PLANTED;
 
 /// A run may need this many seeds until it finds an error.
 const SEEDS: &str = "20000";
@@ -35,8 +38,6 @@ pub fn planted(number: u32) -> bool {
     *SELECTED.get_or_init(selected) == number
 }
 "#;
-
-include!("sim/planted.rs");
 
 /// Measures simulations and searches for the planted errors. `only` selects one of them by its number.
 pub(super) fn sim(workspace: &Workspace, only: Option<&str>) -> anyhow::Result<bool> {

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use looptree::prelude::*;
 use looptree::testing::{Latch, ScriptedProvider, ScriptedReply};
-use looptree::tools::background_work::{BackgroundError, BackgroundWork, MAX_RUNNING, WhenIdle, WorkState};
+use looptree::tools::background_work::{
+    BackgroundError, BackgroundWork, MAX_DURATION, MAX_LISTED, MAX_OUTPUT_BYTES, MAX_RUNNING, WhenIdle,
+    WorkState,
+};
 use serde_json::json;
 
 use crate::support::{
@@ -245,4 +248,18 @@ async fn nothing_starts_without_an_attached_agent_or_without_permission_of_the_p
     let refused = result_of(&agent, "c1");
     assert!(refused.contains("background"), "{refused}");
     assert!(work.list().is_empty());
+}
+
+#[test]
+fn the_guide_states_the_limits_of_the_code() {
+    let page = include_str!("../../../../docs/guides/background.md");
+    for (name, value) in [
+        ("MAX_RUNNING", format!("| {MAX_RUNNING};")),
+        ("MAX_DURATION", format!("| {} hours;", MAX_DURATION.as_secs() / 3600)),
+        ("MAX_OUTPUT_BYTES", format!("its first {} MiB;", MAX_OUTPUT_BYTES / (1024 * 1024))),
+        ("MAX_LISTED", format!("| {MAX_LISTED} |")),
+    ] {
+        let rows: Vec<&str> = page.lines().filter(|line| line.contains(&format!("`{name}`"))).collect();
+        assert!(matches!(rows[..], [row] if row.contains(&value)), "{name} is not {value:?}: {rows:?}");
+    }
 }

@@ -1,5 +1,9 @@
+//! The errors that `cargo xtask bench sim` plants.
+
+use super::Planted;
+
 /// The errors. They were written from the code of agent-core, without the generator of simulations.
-const PLANTED: &[Planted] = &[
+pub(super) const PLANTED: &[Planted] = &[
     Planted {
         name: "the question of a tool is not asked",
         file: "drive/tool_decision.rs",

@@ -174,6 +174,7 @@ fn an_entry_without_facts_changes_nothing() {
     assert_eq!(complete(&model), None);
 }
 
+/// REQ-042.
 #[test]
 fn a_model_string_gets_the_protocol_of_its_entry() {
     let api = |text: &str| named(text).unwrap().api;

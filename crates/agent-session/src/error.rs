@@ -166,7 +166,7 @@ pub enum SessionError {
         session_id: SessionId,
     },
     /// There is no folder for sessions outside of the working directory.
-    #[error("no folder for sessions: {reason}; name one")]
+    #[error("sessions cannot be stored in the default folder: {reason}; choose another folder")]
     NoDataFolder {
         /// The reason, as a sentence fragment.
         reason: String,

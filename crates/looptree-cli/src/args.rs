@@ -43,7 +43,7 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) no_stdin: bool,
     /// Continues the newest session of this directory.
-    #[arg(short, long = "continue", conflicts_with = "resume")]
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) go_on: bool,
     /// Continues a session: its id or the beginning of it. Without a value the newest sessions are listed to choose from.
     #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]

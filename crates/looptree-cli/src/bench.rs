@@ -125,7 +125,7 @@ impl Bench {
 /// inside of the directory, where a command of the model could change it.
 pub(crate) fn sessions_of(settings: &Settings, root: &Path) -> Result<PathBuf> {
     let Some(folder) = &settings.sessions.value else {
-        return sessions_folder(root).context("use --sessions DIR");
+        return sessions_folder(root).context("use --sessions DIR to choose a folder");
     };
     let folder = std::path::absolute(folder)?;
     // The part that exists is resolved, so that a link into the directory is found.

@@ -9,7 +9,7 @@ async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
     assert_eq!(dir.run(&["sessions"]).await.out, "no sessions yet\n");
     dir.ask(&model, &["-p", "say pineapple"]).await;
     dir.ask(&model, &["-p", "say walnut"]).await;
-    dir.ask(&model, &["-p", "--continue", "say hazelnut"]).await;
+    dir.ask(&model, &["-p", "-c", "say hazelnut"]).await;
     let list = dir.run(&["sessions", "list"]).await.out;
     let lines: Vec<&str> = list.lines().collect();
     assert_eq!(lines.len(), 2, "{list}");

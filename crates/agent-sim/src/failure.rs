@@ -81,10 +81,19 @@ impl fmt::Display for Failure {
         writeln!(f, "#[test]\nfn seed_{seed}() {{")?;
         writeln!(f, "    // Returns the simulation that found the failure.")?;
         writeln!(f, "    let sim = simulation();")?;
-        writeln!(f, "    let script = Script::from_json(r#\"{}\"#).unwrap();", self.script)?;
+        let script = self.script.to_string();
+        let hashes = "#".repeat(hashes(&script));
+        writeln!(f, "    let script = Script::from_json(r{hashes}\"{script}\"{hashes}).unwrap();")?;
         writeln!(f, "    sim.replay(&script).unwrap();\n}}\n")?;
         write!(f, "what happens in it:\n{}", self.log)
     }
+}
+
+/// Returns the number of `#` that delimit a raw string with this text.
+fn hashes(text: &str) -> usize {
+    let after_quote = text.split('"').skip(1);
+    let longest = after_quote.map(|part| part.bytes().take_while(|byte| *byte == b'#').count()).max();
+    longest.unwrap_or_default() + 1
 }
 
 impl fmt::Debug for Failure {

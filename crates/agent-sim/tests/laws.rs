@@ -13,5 +13,10 @@ fn seeds() -> u64 {
 #[test]
 fn the_laws_hold_in_every_simulated_run() {
     let report = scene::sim().seeds(0..seeds()).run().unwrap();
+    // Without these, the laws would hold for runs in which nothing happens.
+    assert!(report.kills > 0 && report.answers > 0 && report.model_calls > 0, "{report:?}");
+    for end in ["completed", "aborted", "error"] {
+        assert!(report.ends.contains_key(end), "no run ended with {end}: {report:?}");
+    }
     println!("{report:?}");
 }

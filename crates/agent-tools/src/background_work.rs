@@ -27,6 +27,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use agent_core::agent::WeakAgent;
 use agent_core::identity::{DeferredHandle, LoopId, ToolCallId, ToolName};
 use agent_core::{AgentTool, CancellationToken, Timestamp};
 
@@ -36,7 +37,6 @@ pub use tool::{BackgroundAction, BackgroundArgs, BackgroundTool};
 pub(crate) use job::Job;
 
 use crate::{OutputStore, ReadOutputTool};
-use delivery::Attached;
 
 /// The default maximum number of works that run at once: 16.
 pub const MAX_RUNNING: usize = 16;
@@ -195,7 +195,8 @@ struct Inner {
     tag: Option<String>,
     last: u64,
     works: BTreeMap<u64, Work>,
-    attached: Option<Attached>,
+    /// The agent to which the work belongs.
+    attached: Option<WeakAgent>,
 }
 
 /// A work in the list.

@@ -62,6 +62,31 @@ fn an_execution_without_approval_is_found_shortened_and_repeats() {
 
 /// The tool says that it may be repeated. It must not be: a kill after its effect is needed to show it.
 #[test]
+fn the_printed_test_is_rust_whatever_the_texts_contain() {
+    let post = || {
+        let schema = json!({
+            "type": "object",
+            "properties": {"channel": {"type": "string", "enum": ["#general", "##team"]}},
+            "required": ["channel"],
+        });
+        ScriptedTool::saying("post", "posted").with_schema(schema)
+    };
+    let sim = with(post).never("a post to the team", |log| {
+        log.executions_of("post").any(|call| call.arguments["channel"] == "##team")
+    });
+    let failure = sim.run().unwrap_err();
+    let printed = failure.to_string();
+    let literal = printed.lines().skip_while(|line| !line.contains("from_json(")).collect::<Vec<_>>().join("\n");
+    let literal = literal.split_once("from_json(").unwrap().1;
+    // Read as the compiler reads it: up to the quote with as many marks as at the start.
+    let marks = literal.chars().skip(1).take_while(|c| *c == '#').count();
+    let text = &literal[1 + marks + 1..];
+    let end = text.find(&format!("\"{}", "#".repeat(marks))).unwrap();
+    assert!(text[end + 1 + marks..].starts_with(").unwrap();"), "{printed}");
+    assert_eq!(Script::from_json(&text[..end]).unwrap(), failure.script, "{printed}");
+}
+
+#[test]
 fn an_effect_that_a_kill_repeats_is_found_although_it_takes_a_kill_between_two_steps() {
     let sim = with(|| charge().with_effects(Effects::Idempotent))
         .at_most_once("each call", |call| Some(call.idempotency_key.clone()))

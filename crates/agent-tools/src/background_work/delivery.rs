@@ -4,7 +4,6 @@ use std::sync::{Arc, Weak};
 
 use agent_core::agent::WeakAgent;
 use agent_core::event::Ended;
-use agent_core::identity::AgentId;
 use agent_core::message::DeferredCall;
 use agent_core::{AgentError, AgentEvent, AgentHandle, Message, Timestamp, ToolContext, ToolResult};
 use serde_json::json;
@@ -15,12 +14,6 @@ use super::{AfterAbort, BackgroundError, BackgroundWork, Shared, WhenIdle, WorkI
 /// The result of a call whose process ended before the work did, or before it could report the end.
 pub const OUTCOME_UNKNOWN: &str = "The work ended with the process that ran it, and its outcome is unknown. Its output is \
      gone. Check what it has done before you start it again.";
-
-/// The agent to which the work belongs.
-pub(super) struct Attached {
-    agent: WeakAgent,
-    id: AgentId,
-}
 
 /// Ends all work when the agent, whose listener has it, is dropped.
 struct WithAgent(Weak<Shared>);
@@ -43,19 +36,16 @@ impl BackgroundWork {
     /// # Errors
     /// Returns [`BackgroundError::AttachedElsewhere`] if another agent is attached and still exists.
     pub fn attach(&self, agent: &AgentHandle) -> Result<Vec<DeferredCall>, BackgroundError> {
-        let id = agent.agent_id();
-        let is_attached = match &self.shared.inner().attached {
-            Some(attached) if attached.agent.upgrade().is_some() => {
-                if attached.id != id {
-                    return Err(BackgroundError::AttachedElsewhere);
-                }
-                true
+        // Not under the lock: if this is the last handle of the other agent, dropping it ends its work, which locks the list.
+        match self.agent() {
+            Some(attached) if attached.agent_id() != agent.agent_id() => {
+                return Err(BackgroundError::AttachedElsewhere);
             }
-            _ => false,
-        };
-        if !is_attached {
-            self.follow(agent);
-            self.shared.inner().attached = Some(Attached { agent: agent.downgrade(), id });
+            Some(_) => {}
+            None => {
+                self.follow(agent);
+                self.shared.inner().attached = Some(agent.downgrade());
+            }
         }
         Ok(self.answer_lost(agent))
     }
@@ -106,7 +96,7 @@ impl BackgroundWork {
     }
 
     fn agent(&self) -> Option<AgentHandle> {
-        self.shared.inner().attached.as_ref().and_then(|attached| attached.agent.upgrade())
+        self.shared.inner().attached.as_ref().and_then(WeakAgent::upgrade)
     }
 
     /// Checks that the call was made by the loop of the attached agent.
@@ -126,7 +116,7 @@ impl BackgroundWork {
     /// Queues the result of the call. An agent that has forgotten the call (`reset`) does not receive it.
     pub(super) fn deliver(&self, info: &WorkInfo, result: ToolResult) {
         if let Some(agent) = self.agent() {
-            // The other errors mean that the conversation has a result, or has no such call any more.
+            // An error means that the conversation has a result already, or does not contain the call any more.
             let _ = agent.complete(info.call.clone(), result);
         }
     }

@@ -65,7 +65,7 @@ impl Board {
             }
             AgentEvent::QuestionAnswered { question_id, .. } => {
                 if let Some(loop_id) = self.waiting.remove(question_id) {
-                    self.of(&loop_id, "goes on");
+                    self.of(&loop_id, "continues");
                 }
             }
             AgentEvent::AgentEnd(end) => self.of(&end.loop_id, "ends"),

@@ -3,7 +3,7 @@
 //!
 //! `cargo run --example specialists`: the models follow a script, so it needs no network and no key. The guide
 //! `docs/guides/multi-agent.md` explains it.
-#![expect(clippy::print_stdout, reason = "a program that talks to a person")]
+#![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 
 mod board;
 mod roles;
@@ -19,7 +19,7 @@ use roles::Role;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let sessions = tempfile::tempdir()?;
-    let mut desk = Role::Desk.play(looptree::agent(ModelConfig::default()).with_provider(script::Script));
+    let mut desk = Role::Desk.play(looptree::agent(ModelConfig::default()).with_provider(script::provider()));
     let recorder = SessionRecorder::attach(&mut desk, JsonStore::open(sessions.path())?);
     let mut board = Board::default();
 

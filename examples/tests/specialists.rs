@@ -32,7 +32,7 @@ fn both_specialists_work_an_approval_is_asked_and_the_conversation_is_handed_ove
         [
             "starts: Refund invoice 17, which was charged twice.",
             "waits for approval of refund (question a/k)",
-            "goes on",
+            "continues",
             "calls refund",
             "ends",
         ],

@@ -97,8 +97,8 @@ impl Program<'_> {
         snapshot.agent_id = "sim".into();
         snapshot.session_id = "sim".into();
         snapshot.recorded = false;
-        world.state().disk.restore(&mut snapshot).map_err(|error| told(&error))?;
-        let agent = agent.restore(snapshot).map_err(|error| told(&error))?;
+        world.state().disk.restore(&mut snapshot).map_err(|error| error_text(&error))?;
+        let agent = agent.restore(snapshot).map_err(|error| error_text(&error))?;
         Ok(match recorder {
             Some(recorder) => recorder.attach(agent),
             None => agent,
@@ -114,7 +114,7 @@ impl Program<'_> {
         let agent = self.agent(world, recorder, process)?;
         world.connect(agent.handle());
         if agent.state().is_suspended && agent.questions().is_empty() {
-            let resumed = agent.resume().map_err(|error| told(&error))?;
+            let resumed = agent.resume().map_err(|error| error_text(&error))?;
             follow(&agent, world, resumed, process).await?;
         }
         loop {
@@ -133,11 +133,11 @@ impl Program<'_> {
                     }
                     Err(error) => Err(error),
                 };
-                let (events, answer) = accepted.map_err(|error| told(&error))?;
+                let (events, answer) = accepted.map_err(|error| error_text(&error))?;
                 world.answered(question, answer);
                 follow(&agent, world, events, process).await?;
             } else if let Some(prompt) = world.prompt() {
-                let events = agent.prompt(prompt).map_err(|error| told(&error))?;
+                let events = agent.prompt(prompt).map_err(|error| error_text(&error))?;
                 follow(&agent, world, events, process).await?;
             } else {
                 break;
@@ -177,7 +177,7 @@ async fn follow(
 }
 
 /// Returns an error with its causes.
-fn told(error: &dyn std::error::Error) -> String {
+fn error_text(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

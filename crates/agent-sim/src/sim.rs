@@ -211,7 +211,7 @@ impl Sim {
         match outcome.violation {
             None => Ok(outcome.log),
             Some(violation) => {
-                Err(Box::new(self.told(script.seed, script.steps.len(), outcome.script, violation)))
+                Err(Box::new(self.failed(script.seed, script.steps.len(), outcome.script, violation)))
             }
         }
     }
@@ -227,11 +227,11 @@ impl Sim {
             let found = (left > 0).then(|| self.play(Source::read(candidate), None).violation).flatten();
             found.is_some_and(|found| found.rule == violation.rule)
         });
-        Box::new(self.told(seed, steps, shortest, violation))
+        Box::new(self.failed(seed, steps, shortest, violation))
     }
 
     /// Runs a failing script once more, with a cassette for each process.
-    fn told(&self, seed: u64, steps: usize, script: Script, violation: Violation) -> Failure {
+    fn failed(&self, seed: u64, steps: usize, script: Script, violation: Violation) -> Failure {
         let mut recorders = Vec::new();
         let outcome = self.play(Source::read(&script), Some(&mut recorders));
         let Violation { rule, message } = outcome.violation.unwrap_or(violation);

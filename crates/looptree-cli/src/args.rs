@@ -36,7 +36,7 @@ pub(crate) struct RunArgs {
     /// Prints the events of the run as JSON lines instead of the answer (docs/schema/events-v1.json). Implies --print.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Says nothing on the standard error but errors. With --print.
+    /// Prints only errors on the standard error, with --print.
     #[arg(short, long)]
     pub(crate) quiet: bool,
     /// Does not read the standard input.
@@ -126,7 +126,7 @@ pub(crate) struct Flags {
     /// The user's configuration file, instead of the one in the user's configuration directory.
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
-    /// Takes everything from the project's own configuration file, also what loosens the policy or the sandbox.
+    /// Uses all settings of the project's configuration file, including those that loosen the policy or the sandbox.
     #[arg(long, global = true)]
     pub(crate) trust_project: bool,
 }
@@ -180,7 +180,7 @@ pub(crate) enum Command {
     },
     /// Lists the questions that wait in the sessions of a directory.
     Pending,
-    /// Answers the first question of a session. Nothing runs by it; --resume continues the session.
+    /// Stores the answer to the first question of a session and runs nothing; --resume continues the session.
     Answer {
         /// The session: its id or the beginning of it.
         id: String,

@@ -18,11 +18,11 @@ use looptree::compat::SeedVerbs as _;
 use looptree::prelude::*;
 use looptree::session::Point;
 
-use crate::bench::Bench;
 use crate::exit::Exit;
 use crate::run::chain;
 use crate::screen::{Screen, Style};
 use crate::settings::Settings;
+use crate::setup::Setup;
 use crate::work::{Meter, told_to_end};
 use editor::{Editor, Entered};
 use turn::Ending;
@@ -32,14 +32,14 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// A conversation at a terminal.
 struct Chat<'a> {
-    bench: Bench,
+    setup: Setup,
     settings: &'a Settings,
     screen: &'a Screen,
     /// Tokens and cost of this chat.
     meter: Meter,
-    /// Where the agent was set back to.
+    /// The point to which the agent was rewound.
     here: RefCell<Option<Point>>,
-    /// What was typed during the last run and not sent.
+    /// Text that was typed during the last run and was not sent.
     draft: String,
     /// Set by a signal that ends the program.
     ending: Arc<AtomicBool>,
@@ -47,14 +47,14 @@ struct Chat<'a> {
 
 /// Runs the chat. It begins with `task`, if there is one.
 pub(crate) async fn run(
-    bench: Bench,
+    setup: Setup,
     settings: &Settings,
     task: Option<&str>,
     screen: &Screen,
 ) -> Result<Exit> {
     let ending = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&ending);
-    let handle = bench.agent.handle();
+    let handle = setup.agent.handle();
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -75,7 +75,7 @@ pub(crate) async fn run(
         std::process::exit(130);
     });
     let mut chat = Chat {
-        bench,
+        setup,
         settings,
         screen,
         meter: Meter::default(),
@@ -84,12 +84,12 @@ pub(crate) async fn run(
         ending: Arc::clone(&ending),
     };
     let ended = chat.talk(task).await;
-    let session = chat.bench.agent.session_id();
-    let was_used = !chat.bench.agent.history().is_empty();
-    let tape = chat.bench.tape.take();
-    chat.bench.recorder.close().await?;
-    if let Some(tape) = tape {
-        tape.save(screen)?;
+    let session = chat.setup.agent.session_id();
+    let was_used = !chat.setup.agent.history().is_empty();
+    let recording = chat.setup.recording.take();
+    chat.setup.recorder.close().await?;
+    if let Some(recording) = recording {
+        recording.save(screen)?;
     }
     if was_used {
         let id = session.as_str();
@@ -102,13 +102,13 @@ pub(crate) async fn run(
 impl Chat<'_> {
     async fn talk(&mut self, task: Option<&str>) -> Result<Exit> {
         self.greet();
-        if self.bench.continues {
-            past::show(&self.bench.agent.history(), self.screen);
+        if self.setup.continues {
+            past::show(&self.setup.agent.history(), self.screen);
         }
         let mut last = Ending::Well;
-        if self.bench.agent.is_suspended() {
-            self.screen.paragraph(Style::Dim, "", "the open run of this session goes on");
-            let events = self.bench.agent.resume();
+        if self.setup.agent.is_suspended() {
+            self.screen.paragraph(Style::Dim, "", "the open run of this session continues");
+            let events = self.setup.agent.resume();
             last = self.attempt(events).await?;
         }
         let mut editor = Editor::new(self.screen, Arc::clone(&self.ending));
@@ -121,7 +121,7 @@ impl Chat<'_> {
             last = self.prompt(task).await?;
         }
         // A task that is recorded is the whole conversation.
-        if self.bench.tape.is_some() {
+        if self.setup.recording.is_some() {
             return Ok(if last == Ending::Well { Exit::Done } else { Exit::Failed });
         }
         let mut warned = false;
@@ -148,7 +148,7 @@ impl Chat<'_> {
                     Some(command) => match self.command(command, &mut editor).await {
                         Ok(true) => {}
                         Ok(false) => return Ok(Exit::Done),
-                        // What went wrong with a command ends neither the program nor the conversation.
+                        // An error of a command ends neither the program nor the conversation.
                         Err(error) => self.screen.paragraph(Style::Red, "", &chain(&error)),
                     },
                 },
@@ -160,11 +160,11 @@ impl Chat<'_> {
     /// Sends a prompt and works until the run ends.
     async fn prompt(&mut self, text: &str) -> Result<Ending> {
         self.here.replace(None);
-        let events = self.bench.agent.prompt(text);
+        let events = self.setup.agent.prompt(text);
         self.attempt(events).await
     }
 
-    /// Works on a run that has begun; one that cannot begin ends nothing but itself.
+    /// Follows a run that was started. If it could not start, shows the error and continues the chat.
     async fn attempt(&mut self, events: Result<looptree::EventReceiver, AgentError>) -> Result<Ending> {
         match events {
             Ok(events) => self.work(events).await,
@@ -176,15 +176,15 @@ impl Chat<'_> {
     }
 
     fn greet(&self) {
-        let model = self.bench.agent.model();
+        let model = self.setup.agent.model();
         let screen = self.screen;
         screen.line(&screen.paint(Style::Bold, &format!("looptree {}", env!("CARGO_PKG_VERSION"))));
         screen.paragraph(Style::Plain, "", &format!("model: {} ({})", model.name, model.provider));
-        screen.paragraph(Style::Plain, "", &format!("directory: {}", self.bench.root.display()));
-        for note in &self.bench.notes {
+        screen.paragraph(Style::Plain, "", &format!("directory: {}", self.setup.root.display()));
+        for note in &self.setup.notes {
             screen.paragraph(Style::Dim, "", note);
         }
-        screen.paragraph(Style::Dim, "", commands::asked_about(&self.bench.approvals));
+        screen.paragraph(Style::Dim, "", commands::asked_about(&self.setup.approvals));
         screen.paragraph(Style::Dim, "", "Type a task. /help lists the commands, Ctrl-D ends the chat.");
     }
 }

@@ -1,4 +1,4 @@
-//! What happens without any model: a recording repairs a small project. Loop, tools, files and session are real.
+//! The demo without a model: a recording repairs a small project. The loop, tools, files and session are real.
 
 mod project;
 mod recording;
@@ -10,11 +10,11 @@ use looptree::BasicAgent;
 use looptree::event::Ended;
 use looptree::prelude::*;
 
-use crate::bench::{SYSTEM_PROMPT, sessions_of};
 use crate::choose::three_ways;
 use crate::exit::Exit;
 use crate::screen::{Screen, Style};
 use crate::settings::Settings;
+use crate::setup::{SYSTEM_PROMPT, sessions_of};
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// The provider's name of the recording.

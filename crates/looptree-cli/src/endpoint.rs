@@ -1,4 +1,4 @@
-//! Finds out how a server speaks that calls itself OpenAI-compatible.
+//! Checks what a server that claims to be OpenAI-compatible supports.
 //!
 //! It sends a row of small requests, each with one feature that some servers refuse, ignore or implement differently. From the
 //! answers come a table for people and a [`ChatDialect`] for
@@ -51,7 +51,7 @@ pub struct Target {
     pub patience: Duration,
 }
 
-/// Asks the server everything.
+/// Runs all checks against the server.
 ///
 /// # Errors
 /// When it cannot be reached, has no model, or does not answer the plainest question.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 /// The exit codes, as `docs/cli.md` lists them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The task is done, or the command did what it says.
+    /// The task is done, or the command succeeded.
     Done,
     /// The run ended before the task was done, or the command failed.
     Failed,
@@ -15,7 +15,7 @@ pub(crate) enum Exit {
     Waits,
     /// The user interrupted the run.
     Interrupted,
-    /// The output has no reader.
+    /// The reader of the output has closed it.
     Unread,
 }
 

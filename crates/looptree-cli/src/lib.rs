@@ -11,13 +11,12 @@
 #![expect(
     clippy::print_stderr,
     clippy::disallowed_methods,
-    reason = "a program that talks to a person, measures time, starts a pager, and reads its own environment"
+    reason = "a program that talks to the user, measures time, starts a pager, and reads its own environment"
 )]
 
 mod answers;
 mod approval;
 mod args;
-mod bench;
 mod chat;
 mod choose;
 mod demo;
@@ -27,13 +26,14 @@ mod lists;
 mod money;
 mod ollama_server;
 mod print;
+mod recording;
 mod run;
 mod sandbox;
 mod screen;
 mod sessions;
 mod settings;
+mod setup;
 mod stdin;
-mod tape;
 mod text;
 mod work;
 

@@ -24,7 +24,7 @@ impl Server {
     }
 }
 
-/// Asks the host of `OLLAMA_HOST`, or the usual one.
+/// Queries the server at `OLLAMA_HOST`, or at the default address.
 pub(crate) async fn find() -> Option<Server> {
     let address = configured().or_else(|| address("127.0.0.1:11434"))?;
     let models = tokio::time::timeout(PATIENCE, tags(&address)).await.ok()??;

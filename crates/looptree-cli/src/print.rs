@@ -7,16 +7,16 @@ use looptree::compat::SeedVerbs as _;
 use looptree::event::Ended;
 
 use crate::answers;
-use crate::bench::Bench;
 use crate::exit::Exit;
 use crate::money;
 use crate::screen::Screen;
+use crate::setup::Setup;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// Works on a task. An open run of a continued session is finished first.
-pub(crate) async fn run(mut bench: Bench, task: Option<&str>, form: Events, screen: &Screen) -> Result<Exit> {
-    let agent = bench.agent.handle();
-    for note in &bench.notes {
+pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, screen: &Screen) -> Result<Exit> {
+    let agent = setup.agent.handle();
+    for note in &setup.notes {
         screen.line(note);
     }
     let mut interrupts = Interrupts::open();
@@ -41,14 +41,14 @@ pub(crate) async fn run(mut bench: Bench, task: Option<&str>, form: Events, scre
         screen.line(&money::spent(&budget));
     }
     let session = agent.session_id();
-    bench.recorder.close().await?;
+    setup.recorder.close().await?;
     screen.line(&format!("session: {session}; looptree --resume {session} continues it"));
-    if let Some(tape) = bench.tape.take() {
-        tape.save(screen)?;
+    if let Some(recording) = setup.recording.take() {
+        recording.save(screen)?;
     }
     let Some(watched) = last else { return Ok(Exit::Done) };
     if !watched.questions.is_empty() {
-        if let Some(run) = bench.store.load_session(session.as_str())?.unfinished()? {
+        if let Some(run) = setup.store.load_session(session.as_str())?.unfinished()? {
             answers::show(&run, screen);
         }
         return Ok(Exit::Waits);

@@ -1,4 +1,4 @@
-//! The way from the command line to what is wanted.
+//! Runs the command that the command line selects.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use looptree::prelude::*;
 
 use crate::approval::Asking;
 use crate::args::{Cli, Color, Command, Flags, RunArgs, Sessions};
-use crate::bench::{Bench, Plan, sessions_of};
 use crate::exit::{Exit, UsageError, usage};
 use crate::screen::{Screen, Stream};
 use crate::settings::{Consent, Settings};
+use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::work::Events;
-use crate::{answers, chat, choose, demo, lists, print, sessions, stdin, tape};
+use crate::{answers, chat, choose, demo, lists, print, recording, sessions, stdin};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -88,7 +88,7 @@ async fn run(cli: Cli) -> Result<Exit> {
         Command::Answer { id, answer, reason, hash } => {
             answers::answer(&store()?, &id, answer, reason.as_deref(), hash.as_deref(), &screen).await?
         }
-        Command::Replay { file } => tape::replay(&file, &screen).await?,
+        Command::Replay { file } => recording::replay(&file, &screen).await?,
         Command::Check { url, patience } => lists::endpoint(&url, patience, &settings, &screen).await?,
         Command::Models { filter } => lists::models(filter.as_deref(), &screen),
         Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
@@ -128,7 +128,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         screen.line(&format!("model: {} ({})", model.name, model.provider));
         screen.line(&format!("directory: {}", root.display()));
     }
-    let plan = Plan {
+    let options = SetupOptions {
         settings: &settings,
         root: &root,
         asking,
@@ -137,12 +137,12 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         record: run.record,
         task: prompt.as_deref(),
     };
-    let bench = Bench::make(model, plan).await?;
+    let setup = Setup::make(model, options).await?;
     if chats {
-        return chat::run(bench, &settings, prompt.as_deref(), &screen).await;
+        return chat::run(setup, &settings, prompt.as_deref(), &screen).await;
     }
     let form = if run.json { Events::Json } else { Events::Shown };
-    print::run(bench, prompt.as_deref(), form, &screen).await
+    print::run(setup, prompt.as_deref(), form, &screen).await
 }
 
 /// Returns the session that is to be continued.

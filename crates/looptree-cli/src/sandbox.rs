@@ -1,4 +1,4 @@
-//! What holds the commands that the model runs.
+//! The sandbox of the commands that the model runs.
 
 use looptree::tools::SandboxRules;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::settings::Settings;
 /// What of Cargo's home commands may read: its credentials are not among it.
 const CARGO: [&str; 5] = ["bin", "registry", "git", "env", "config.toml"];
 
-/// Returns the shell and a line that describes its sandbox.
+/// Returns the `bash` tool and a line that describes its sandbox.
 pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<(BashTool, String)> {
     let mut shell = BashTool::new(workspace.clone());
     let network = settings.sandbox_network.value == Some(true);

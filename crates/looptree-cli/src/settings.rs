@@ -66,7 +66,7 @@ macro_rules! settings {
             $($(#[$doc])* pub(crate) $name: Set<Option<$kind>>,)*
             /// The profile that is used.
             pub(crate) profile: Option<String>,
-            /// Messages for the user: what was left out.
+            /// Messages for the user about settings that are not used.
             pub(crate) notes: Vec<String>,
         }
 

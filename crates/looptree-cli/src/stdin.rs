@@ -1,4 +1,4 @@
-//! What comes on the standard input.
+//! Reads the standard input.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use anyhow::Result;
 use crate::exit::usage;
 use crate::screen::Screen;
 
-/// The most that is read: more does not fit into a conversation.
+/// The maximum number of bytes that are read. More would not fit into a conversation.
 const MAX_BYTES: usize = 10 << 20;
-/// The time after which the program names what it waits for.
+/// The time after which the program tells the user that it waits for the standard input.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Reads the standard input to its end; `None` for a terminal and for nothing.
@@ -43,7 +43,7 @@ pub(crate) async fn read(screen: &Screen) -> Result<Option<String>> {
     Ok((!text.trim().is_empty()).then_some(text))
 }
 
-/// Joins a task and what came on the standard input.
+/// Joins a task and the text of the standard input.
 pub(crate) fn prompt(task: Option<&str>, input: Option<String>) -> Option<String> {
     match (task, input) {
         (Some(task), Some(input)) => Some(format!("{task}\n\n<stdin>\n{}\n</stdin>", input.trim_end())),

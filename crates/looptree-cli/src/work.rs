@@ -40,7 +40,7 @@ impl Meter {
 pub(crate) struct Interrupts(Receiver<()>);
 
 impl Interrupts {
-    /// Takes them over from here on.
+    /// Handles the signals from now on.
     pub(crate) fn open() -> Self {
         let (said, interrupts) = channel(1);
         tokio::spawn(async move {

@@ -76,7 +76,8 @@ fn the_printed_test_is_rust_whatever_the_texts_contain() {
     });
     let failure = sim.run().unwrap_err();
     let printed = failure.to_string();
-    let literal = printed.lines().skip_while(|line| !line.contains("from_json(")).collect::<Vec<_>>().join("\n");
+    let literal =
+        printed.lines().skip_while(|line| !line.contains("from_json(")).collect::<Vec<_>>().join("\n");
     let literal = literal.split_once("from_json(").unwrap().1;
     // Read as the compiler reads it: up to the quote with as many marks as at the start.
     let marks = literal.chars().skip(1).take_while(|c| *c == '#').count();

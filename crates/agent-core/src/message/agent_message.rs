@@ -10,8 +10,8 @@ use super::{AssistantMessage, Content, Message};
 use crate::identity::{Timestamp, TurnId};
 use crate::value_depth;
 
-/// The kind of the note with which a conversation records the system prompt and the tools of a loop, if changes of them are
-/// [appended](crate::model::CacheChanges::Append).
+/// The kind of the extension messages that contain the system prompt and the tools of a loop. Loops add them if the cache
+/// configuration has [`CacheChanges::Append`](crate::model::CacheChanges::Append).
 pub const INSTRUCTIONS_NOTE: &str = "looptree.instructions";
 
 /// A message in an agent's history.

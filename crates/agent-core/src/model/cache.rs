@@ -141,10 +141,10 @@ pub enum CacheChanges {
     /// Requests have the new ones at their beginning, so that the vendor's cache does not apply. This is the default.
     #[default]
     Resend,
-    /// Requests keep the first ones, and the change is a message of the vendor's own form where it was made, so that the cache
-    /// applies. The conversation records both in notes of the kind
-    /// [`INSTRUCTIONS_NOTE`](crate::message::INSTRUCTIONS_NOTE). A protocol or a model without such messages, and a change
-    /// that they cannot express, is sent as with `Resend`.
+    /// Requests begin with the first system prompt and tools, and each change is a message in the vendor's own form at the
+    /// point where it was made, so that the cache applies. Extension messages of the kind
+    /// [`INSTRUCTIONS_NOTE`](crate::message::INSTRUCTIONS_NOTE) store both in the conversation. A change that the protocol or
+    /// the model cannot express is sent as with `Resend`.
     Append,
 }
 

@@ -1,4 +1,4 @@
-//! The system prompt and the tools that a conversation records, so that later changes can be appended to it.
+//! Notes in the conversation that contain the system prompt and the tools of a loop, from which requests append changes.
 //!
 //! With [`CacheChanges::Append`], a loop whose system prompt or tools differ from the recorded ones adds a note to its
 //! prompts. Each note contains both in full, so that a conversation from which notes were removed is still consistent: the

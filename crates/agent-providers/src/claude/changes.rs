@@ -50,7 +50,7 @@ pub(crate) struct Change<'r> {
 impl<'r> Change<'r> {
     fn between(old: &Instructions<'r>, new: &Instructions<'r>) -> Option<Self> {
         let text = (old.system_prompt != new.system_prompt)
-            .then(|| said(old.system_prompt, new.system_prompt))
+            .then(|| prompt_change(old.system_prompt, new.system_prompt))
             .filter(|text| !text.trim().is_empty());
         let has = |list: &Instructions<'r>, name: &str| list.tools().any(|tool| tool.name == name);
         let added = new.tools().filter(|tool| !old.tools().any(|known| known == *tool)).collect();
@@ -67,7 +67,7 @@ impl<'r> Change<'r> {
 }
 
 /// Returns the text about a changed system prompt: what was added at its end, or all of it.
-fn said<'r>(old: &str, new: &'r str) -> Cow<'r, str> {
+fn prompt_change<'r>(old: &str, new: &'r str) -> Cow<'r, str> {
     match new.strip_prefix(old) {
         Some(more) => Cow::Borrowed(more.trim_start()),
         None if new.trim().is_empty() => Cow::Borrowed(REMOVED),
@@ -125,7 +125,7 @@ impl<'c, 'r> Places<'c, 'r> {
         Self { left: changes, pending: Vec::new() }
     }
 
-    /// Notes that the unit at this position follows, whether or not it is sent.
+    /// Makes the changes up to the unit at this position due.
     pub(crate) fn reach(&mut self, unit: usize) {
         while let Some((change, rest)) = self.left.split_first().filter(|(change, _)| change.unit <= unit) {
             self.pending.push(change);
@@ -155,10 +155,10 @@ pub(crate) fn write(
         }
     };
     for change in changes {
-        if let Some(said) = &change.text {
+        if let Some(content) = &change.text {
             next(out);
             out.extend_from_slice(text);
-            json::write(out, &**said);
+            json::write(out, &**content);
             out.push(b'}');
         }
         for name in &change.removed {

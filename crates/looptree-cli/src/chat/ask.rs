@@ -27,7 +27,7 @@ pub(super) enum Asked {
     Interrupt,
 }
 
-/// Asks what a run asks.
+/// Asks the user the questions of a run.
 pub(super) struct Asker<'a> {
     pub(super) screen: &'a Screen,
     pub(super) root: &'a Path,

@@ -12,8 +12,8 @@ use super::ask::paged;
 use super::editor::Editor;
 use crate::approval::{Approvals, described};
 use crate::args::Approve;
-use crate::bench::{compaction, context_of};
 use crate::screen::{Style, diff_lines};
+use crate::setup::{compaction, context_of};
 use crate::text::{brief, tokens};
 use crate::{choose, money};
 
@@ -63,7 +63,7 @@ pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
 }
 
 impl Chat<'_> {
-    /// Does what a command says. Returns whether the chat continues.
+    /// Executes a command. Returns whether the chat continues.
     pub(super) async fn command(&mut self, words: Vec<String>, editor: &mut Editor) -> Result<bool> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
@@ -117,7 +117,7 @@ impl Chat<'_> {
     }
 
     fn show_model(&self) {
-        let model = self.bench.agent.model();
+        let model = self.setup.agent.model();
         let window =
             model.context_window.map_or_else(|| "unknown".to_owned(), |window| tokens(window.into()));
         let text = format!("{}/{}, context window {window}", model.provider, model.id);
@@ -134,20 +134,20 @@ impl Chat<'_> {
         }
         let model = choose::by_name(name, &settings)?;
         let context = context_of(&model);
-        self.bench.agent.set_model(model);
-        self.bench.agent.set_config(|config| config.policy.context = Some(context));
+        self.setup.agent.set_model(model);
+        self.setup.agent.set_config(|config| config.policy.context = Some(context));
         self.show_model();
         Ok(())
     }
 
     fn plan_only(&self, only: bool) {
-        self.bench.approvals.set_plan_only(only);
-        self.screen.paragraph(Style::Plain, "", asked_about(&self.bench.approvals));
+        self.setup.approvals.set_plan_only(only);
+        self.screen.paragraph(Style::Plain, "", asked_about(&self.setup.approvals));
     }
 
     fn show_plan(&self) {
-        self.screen.paragraph(Style::Dim, "", asked_about(&self.bench.approvals));
-        match plan::latest(&self.bench.agent.history()) {
+        self.screen.paragraph(Style::Dim, "", asked_about(&self.setup.approvals));
+        match plan::latest(&self.setup.agent.history()) {
             Some(plan) if !plan.steps.is_empty() => self.screen.plan(&plan),
             _ => self.screen.line("there is no plan"),
         }
@@ -171,7 +171,7 @@ impl Chat<'_> {
                 &format!("the session: {input} tokens in, {output} out{cost}"),
             );
         }
-        if let Some(budget) = self.bench.agent.config().services.budget {
+        if let Some(budget) = self.setup.agent.config().services.budget {
             self.screen.paragraph(Style::Plain, "", &money::spent(&budget));
         }
         Ok(())
@@ -202,12 +202,12 @@ impl Chat<'_> {
     }
 
     fn tools(&self) {
-        for tool in self.bench.agent.tools().iter() {
+        for tool in self.setup.agent.tools().iter() {
             let name = tool.name();
             self.screen.paragraph(Style::Plain, "  ", &format!("{name}: {}", brief(tool.description())));
         }
-        self.screen.paragraph(Style::Dim, "", asked_about(&self.bench.approvals));
-        for grant in self.bench.approvals.grants() {
+        self.screen.paragraph(Style::Dim, "", asked_about(&self.setup.approvals));
+        for grant in self.setup.approvals.grants() {
             self.screen.paragraph(
                 Style::Dim,
                 "",
@@ -218,7 +218,7 @@ impl Chat<'_> {
 
     /// Replaces the older conversation by a summary, at once.
     async fn compact(&self) -> Result<()> {
-        let agent = &self.bench.agent;
+        let agent = &self.setup.agent;
         let (history, config) = (agent.history(), agent.config());
         let before = history.tokens();
         let budget = (before * COMPACT_TO / 100).max(MIN_TOKENS);

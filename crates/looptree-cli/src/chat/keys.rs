@@ -1,4 +1,4 @@
-//! What is typed during a run: a text to steer with, an answer, Ctrl-C.
+//! The input during a run: a steering text, an answer, Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::screen::Screen;
 
 /// How often the thread looks whether it is still wanted.
 const BEAT: Duration = Duration::from_millis(40);
-/// How long nothing may come before what was typed ahead counts as read.
+/// How long the input must be silent until everything that was typed ahead is discarded.
 const QUIET: Duration = Duration::from_millis(60);
 
 /// What a key did.
@@ -109,7 +109,7 @@ impl Keys {
         self.apply(event)
     }
 
-    /// Drops what was typed before a question was to be seen: a line that was pasted must not answer it.
+    /// Discards input that was typed before the question was visible, so that a pasted line does not answer it.
     pub(super) async fn forget(&mut self) {
         while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.events.recv()).await {}
         self.text.clear();

@@ -17,11 +17,11 @@ const COMPARED: usize = 8;
 impl Chat<'_> {
     /// The session as it is recorded so far.
     pub(super) fn session(&self) -> Result<Session> {
-        let id = self.bench.agent.session_id();
-        if let Some(session) = self.bench.recorder.session(id.as_str()) {
+        let id = self.setup.agent.session_id();
+        if let Some(session) = self.setup.recorder.session(id.as_str()) {
             return Ok(session);
         }
-        let loaded = self.bench.store.load_session(id.as_str()).context("nothing has been recorded yet")?;
+        let loaded = self.setup.store.load_session(id.as_str()).context("nothing has been recorded yet")?;
         Ok(loaded.into_session())
     }
 
@@ -34,16 +34,16 @@ impl Chat<'_> {
         let n = number(n)?;
         let session = self.session()?;
         let point = place(&session, n)?;
-        let arrival = self.bench.agent.rewind(&session, &point)?;
+        let arrival = self.setup.agent.rewind(&session, &point)?;
         self.here.replace(Some(point));
-        self.bench.watch.adopt(&arrival.files);
+        self.setup.watch.adopt(&arrival.files);
         self.screen.paragraph(
             Style::Plain,
             "",
             &format!(
                 "back {}; the conversation has {} messages, and what came after it stays in the session",
                 where_is(n),
-                self.bench.agent.messages().len()
+                self.setup.agent.messages().len()
             ),
         );
         self.warn(&arrival);
@@ -53,9 +53,9 @@ impl Chat<'_> {
     pub(super) async fn fork(&self, n: &str) -> Result<()> {
         let n = number(n)?;
         let session = self.session()?;
-        let arrival = self.bench.agent.fork(&self.bench.store, &session, &place(&session, n)?).await?;
+        let arrival = self.setup.agent.fork(&self.setup.store, &session, &place(&session, n)?).await?;
         self.here.replace(None);
-        self.bench.watch.adopt(&arrival.files);
+        self.setup.watch.adopt(&arrival.files);
         self.screen.paragraph(
             Style::Plain,
             "",
@@ -71,7 +71,7 @@ impl Chat<'_> {
     }
 
     fn warn(&self, arrival: &Arrival) {
-        let differences = arrival.differences(&self.bench.root);
+        let differences = arrival.differences(&self.setup.root);
         for difference in &differences {
             self.screen.paragraph(Style::Plain, "", &format!("warning: {}", brief(&difference.to_string())));
         }

@@ -24,7 +24,7 @@ pub(super) enum Ending {
 }
 
 impl Chat<'_> {
-    /// Shows a run, steers it with what is typed, and asks what it asks, until it ends.
+    /// Follows a run until it ends: shows its events, steers it with typed text, and asks its questions.
     pub(super) async fn work(&mut self, mut events: EventReceiver) -> Result<Ending> {
         let began = Instant::now();
         let mut meter = Meter::default();
@@ -37,7 +37,7 @@ impl Chat<'_> {
             let draft = keys.text.clone();
             keys.forget().await;
             let asker =
-                Asker { screen: self.screen, root: &self.bench.root, approvals: &self.bench.approvals };
+                Asker { screen: self.screen, root: &self.setup.root, approvals: &self.setup.approvals };
             let asked = asker.ask(&question, &mut keys).await?;
             let interrupted = matches!(asked, Asked::Interrupt);
             let answer = match asked {
@@ -46,12 +46,12 @@ impl Chat<'_> {
             };
             keys.text = draft;
             self.screen.typing(&keys.text);
-            if let Some(tape) = &self.bench.tape {
-                tape.answered(&answer);
+            if let Some(recording) = &self.setup.recording {
+                recording.answered(&answer);
             }
-            events = self.bench.agent.answer(question.id, answer)?;
+            events = self.setup.agent.answer(question.id, answer)?;
             if interrupted {
-                self.bench.agent.abort();
+                self.setup.agent.abort();
             }
         };
         drop(running);
@@ -64,7 +64,7 @@ impl Chat<'_> {
             "",
             &format!("{seconds} s, {}", money::summary(&meter.usage, &meter.cost)),
         );
-        if let Some(budget) = self.bench.agent.config().services.budget {
+        if let Some(budget) = self.setup.agent.config().services.budget {
             self.screen.paragraph(Style::Dim, "", &money::spent(&budget));
         }
         self.screen.line("");
@@ -78,7 +78,7 @@ impl Chat<'_> {
         keys: &mut Keys,
         meter: &mut Meter,
     ) -> (Ending, Vec<looptree::Question>) {
-        let agent = self.bench.agent.handle();
+        let agent = self.setup.agent.handle();
         let model = agent.config().model;
         let (mut ending, mut questions, mut interrupted) = (Ending::Well, Vec::new(), false);
         let mut over = false;

@@ -90,7 +90,7 @@ impl Asker {
         Ok(names.filter_map(|m| m.get("id").and_then(Value::as_str)).map(str::to_owned).collect())
     }
 
-    /// Asks in a stream, with these members beside model and `stream`.
+    /// Sends a streaming request with these members besides `model` and `stream`.
     pub(super) async fn ask(&self, members: Value) -> Outcome {
         let first = self.once(&members).await;
         match first {

@@ -1,4 +1,4 @@
-//! What was found, for people and as data.
+//! The result of the checks, as a table and as data.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What is shown of the events of a run.
+//! Renders the events of a run.
 
 use looptree::event::{Ended, ToolExecutionEnd};
 use looptree::prelude::*;

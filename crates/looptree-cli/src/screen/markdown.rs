@@ -16,7 +16,7 @@ pub(super) struct Markdown {
 }
 
 impl Markdown {
-    /// Adds a piece, and returns the lines that are complete by it.
+    /// Adds a piece and returns the lines that it completes.
     pub(super) fn push(&mut self, piece: &str, screen: &Screen) -> String {
         self.pending.push_str(piece);
         let Some(end) = self.pending.rfind('\n') else { return String::new() };

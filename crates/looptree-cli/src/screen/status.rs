@@ -46,7 +46,7 @@ impl Status {
         }
     }
 
-    /// Returns what removes the status from the screen; the cursor is then where it began.
+    /// Returns the text that removes the status from the screen and moves the cursor to its beginning.
     pub(super) fn erased(&mut self) -> String {
         match std::mem::take(&mut self.rows) {
             0 => String::new(),

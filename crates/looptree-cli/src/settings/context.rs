@@ -1,4 +1,4 @@
-//! What a project says to an agent: AGENTS.md and skills.
+//! The instructions of a project for the agent: AGENTS.md and skills.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a project's own file may set: everything that is not looser, and the rest after one question.
+//! Which settings a project's own file may change: stricter ones always, looser ones after the user agreed.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::Layer;
 use super::file::ConfigFile;
 
-/// What happens with settings that loosen what protects the user.
+/// What happens with a project's settings that loosen the policy or the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     /// The user decides once for each content of the file, if there is a terminal.
@@ -33,7 +33,7 @@ impl Consent {
     }
 }
 
-/// What is taken from a project's file.
+/// The settings that are used of a project's file.
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     pub(crate) layer: Layer,
@@ -42,7 +42,7 @@ pub(crate) struct Layers {
     pub(crate) selects: Option<String>,
 }
 
-/// Returns what may be taken from a project's file. Adds a note about what is left out.
+/// Returns the settings of a project's file that may be used, and adds a note about the others.
 pub(crate) fn layers(
     file: &ConfigFile,
     flag: Option<&str>,

@@ -86,7 +86,7 @@ async fn a_recorded_task_is_replayed_without_its_model_and_its_tools() {
 
     let said = dir.run(&["replay", name]).await;
     assert!(said.code == 0 && said.out.contains("It ran."), "{said:?}");
-    let end = format!("the replay went the way of the recording: {asked} calls of the model, 1 of tools");
+    let end = format!("the replay is equal to the recording: {asked} model calls, 1 tool calls");
     assert!(said.out.contains(&end), "{said:?}");
     assert!(!dir.path().join("ran.txt").exists(), "a replay runs nothing");
 

@@ -9,6 +9,14 @@ fn chat(dir: &Project, model: &Model, variables: &[(&str, &str)], words: &[&str]
     Terminal::start(dir, 80, &variables, &words)
 }
 
+/// Denies the open question without a reason.
+async fn denies(on: &mut Terminal) {
+    on.types("n");
+    on.sees("Why?").await;
+    on.types("");
+    on.prompts().await;
+}
+
 #[tokio::test]
 async fn edits_and_commands_are_asked_about_and_a_diff_is_shown_before_an_edit() {
     let model = Model::start().await;
@@ -44,10 +52,7 @@ async fn edits_and_commands_are_asked_about_and_a_diff_is_shown_before_an_edit()
     on.types("run it");
     on.sees("Run this command?").await;
     on.sees("| echo ran >> ran.txt").await;
-    on.types("n");
-    on.sees("Why?").await;
-    on.types("");
-    on.prompts().await;
+    denies(&mut on).await;
     assert!(!dir.path().join("ran.txt").exists());
 }
 
@@ -101,16 +106,10 @@ async fn nothing_is_allowed_that_was_not_on_the_screen() {
     on.types("y");
     on.sees("| echo line 59").await;
     on.sees("That was the rest of the call. Now answer.").await;
-    on.types("n");
-    on.sees("Why?").await;
-    on.types("");
-    on.prompts().await;
+    denies(&mut on).await;
     on.types("hide it");
     on.sees("| touch ran.txt \\u{202e}\\u{1b}[2K").await;
-    on.types("n");
-    on.sees("Why?").await;
-    on.types("");
-    on.prompts().await;
+    denies(&mut on).await;
     assert!(!dir.path().join("ran.txt").exists());
 }
 
@@ -224,7 +223,7 @@ async fn a_question_of_an_earlier_process_is_asked_in_the_chat() {
     let said = dir.ask(&model, &["-p", "--wait", "run it"]).await;
     assert_eq!(said.code, 3, "{said:?}");
     let mut on = chat(&dir, &model, &[], &["--continue"]);
-    on.sees("the open run of this session goes on").await;
+    on.sees("the open run of this session continues").await;
     on.sees("Run this command?").await;
     on.sees("y yes").await;
     on.types("y");

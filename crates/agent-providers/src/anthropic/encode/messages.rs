@@ -44,21 +44,11 @@ pub(super) fn write(
     let mut marks = Marks::default();
     out.push(b'[');
     let start = out.len();
-    let mut read = |form: &Encoded| {
-        if out.len() > start {
-            out.push(b',');
-        } else if form.bytes().starts_with(ASSISTANT) {
-            out.extend_from_slice(OPENING);
-            out.push(b',');
-        }
-        let base = out.len();
-        out.extend_from_slice(form.bytes());
-        marks.extend(form, base);
-    };
+    let mut read = |form: &Encoded| append(out, start, form, &mut marks);
     if !changes.is_empty() {
         write_changed(out, request, changes, (&writer, key), &mut marks);
     } else if is_partial {
-        each_part(&request.history, |unit, part| {
+        each_part(&request.history, |_, unit, part| {
             let form = writer.part(unit, part).encoded();
             if !form.bytes().is_empty() {
                 read(&form);
@@ -91,40 +81,38 @@ fn write_changed(
             write_system(out, due, &plan);
         }
     };
-    let units: Vec<_> = request.history.units().collect();
-    for (at, unit) in units.iter().enumerate() {
+    each_part(&request.history, |at, unit, part| {
         places.reach(at);
-        if !Handoff::shows(unit) {
-            continue;
-        }
         let is_reply = unit.reply().is_some();
         if is_reply {
             system(out, &places.take(follows_user));
         }
-        let is_paused = unit.reply().is_some_and(|reply| reply.stop_reason == StopReason::Paused);
-        let next = || units.iter().skip(at + 1).find(|unit| Handoff::shows(unit));
-        let is_abandoned = is_paused && next().is_some_and(|next| next.reply().is_none());
         let mut read = |form: &Encoded| {
-            if form.bytes().is_empty() {
-                return;
+            if !form.bytes().is_empty() {
+                append(out, start, form, marks);
+                follows_user = !is_reply || unit.kind() == UnitKind::Exchange;
             }
-            if out.len() > start {
-                out.push(b',');
-            } else if form.bytes().starts_with(ASSISTANT) {
-                out.extend_from_slice(OPENING);
-                out.push(b',');
-            }
-            let base = out.len();
-            out.extend_from_slice(form.bytes());
-            marks.extend(form, base);
-            follows_user = !is_reply || unit.kind() == UnitKind::Exchange;
         };
-        match is_abandoned {
-            true => read(&writer.part(unit, Part::WithoutOpenCalls).encoded()),
-            false => unit.wire().with(key, || writer.unit(unit).encoded(), read),
+        match part {
+            Part::Whole => unit.wire().with(key, || writer.unit(unit).encoded(), read),
+            Part::WithoutOpenCalls => read(&writer.part(unit, part).encoded()),
         }
-    }
+    });
+    places.reach(usize::MAX);
     system(out, &places.take(follows_user));
+}
+
+/// Appends a message to the list that begins at `start`, and the places for its cache marker.
+fn append(out: &mut Vec<u8>, start: usize, form: &Encoded, marks: &mut Marks) {
+    if out.len() > start {
+        out.push(b',');
+    } else if form.bytes().starts_with(ASSISTANT) {
+        out.extend_from_slice(OPENING);
+        out.push(b',');
+    }
+    let base = out.len();
+    out.extend_from_slice(form.bytes());
+    marks.extend(form, base);
 }
 
 /// Writes a message of the system with these changes.
@@ -143,13 +131,13 @@ fn write_system(out: &mut Vec<u8>, due: &[&Change<'_>], plan: &Plan<'_>) {
     changes::write(out, due, br#"{"type":"text","text":"#, added, removed);
 }
 
-/// Calls `read` with each unit that is sent, and with the part of it that is sent.
-fn each_part<'h>(history: &'h History, mut read: impl FnMut(&'h Unit, Part)) {
-    let mut units = history.units().filter(|unit| Handoff::shows(unit)).peekable();
-    while let Some(unit) = units.next() {
+/// Calls `read` with the position of each unit that is sent, the unit, and the part of it that is sent.
+fn each_part<'h>(history: &'h History, mut read: impl FnMut(usize, &'h Unit, Part)) {
+    let mut units = history.units().enumerate().filter(|(_, unit)| Handoff::shows(unit)).peekable();
+    while let Some((at, unit)) = units.next() {
         let is_paused = unit.reply().is_some_and(|reply| reply.stop_reason == StopReason::Paused);
-        let is_abandoned = is_paused && units.peek().is_some_and(|next| next.reply().is_none());
-        read(unit, if is_abandoned { Part::WithoutOpenCalls } else { Part::Whole });
+        let is_abandoned = is_paused && units.peek().is_some_and(|(_, next)| next.reply().is_none());
+        read(at, unit, if is_abandoned { Part::WithoutOpenCalls } else { Part::Whole });
     }
 }
 
@@ -157,7 +145,7 @@ fn each_part<'h>(history: &'h History, mut read: impl FnMut(&'h Unit, Part)) {
 /// results, except in the last message.
 fn has_abandoned(history: &History) -> bool {
     let mut is_any = false;
-    each_part(history, |_, part| is_any |= part == Part::WithoutOpenCalls);
+    each_part(history, |_, _, part| is_any |= part == Part::WithoutOpenCalls);
     is_any
 }
 

@@ -15,19 +15,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::approval::{Approvals, Asking};
 use crate::args::{Approve, money as parse_money};
-use crate::bench::{SYSTEM_PROMPT, compaction, context_of};
 use crate::exit::{Exit, usage};
 use crate::money;
 use crate::screen::{Screen, Style};
 use crate::settings::{MoneyText, Settings};
+use crate::setup::{SYSTEM_PROMPT, compaction, context_of};
 use crate::work::{Events, Interrupts, Meter, watch};
 
-/// Under which name the program keeps what it needs beside the run.
+/// The name of the cassette's note with the settings of the task.
 const NOTE: &str = "looptree";
 
-/// What stood around the run.
+/// The task and the settings that its replay needs besides the cassette.
 #[derive(Serialize, Deserialize, Clone)]
-struct Around {
+struct RecordedTask {
     task: String,
     system_prompt: String,
     approve: Approve,
@@ -43,7 +43,7 @@ struct Around {
     model: Model,
 }
 
-/// What the replay must know of the model, which it does not ask.
+/// The facts about the model that the replay needs. It does not call the model.
 #[derive(Serialize, Deserialize, Clone)]
 struct Model {
     api: ApiProtocol,
@@ -55,14 +55,14 @@ struct Model {
     cost: CostConfig,
 }
 
-/// The cassette that a run is being recorded to.
-pub(crate) struct Tape {
+/// The recording of a task to a cassette file.
+pub(crate) struct TaskRecording {
     recorder: CassetteRecorder,
     file: PathBuf,
-    around: Arc<Mutex<Around>>,
+    recorded: Arc<Mutex<RecordedTask>>,
 }
 
-impl Tape {
+impl TaskRecording {
     /// Prepares a recording. The file must not exist.
     pub(crate) fn new(
         file: PathBuf,
@@ -77,7 +77,7 @@ impl Tape {
         }
         let config = agent.config();
         let model = &config.model;
-        let around = Around {
+        let recorded = RecordedTask {
             task: task.to_owned(),
             system_prompt: agent.system_prompt().to_string(),
             approve: approvals.approve(),
@@ -99,22 +99,22 @@ impl Tape {
                 cost: model.cost.clone(),
             },
         };
-        Ok(Self { recorder: CassetteRecorder::new(), file, around: Arc::new(Mutex::new(around)) })
+        Ok(Self { recorder: CassetteRecorder::new(), file, recorded: Arc::new(Mutex::new(recorded)) })
     }
 
     pub(crate) fn attach(&self, agent: BasicAgent) -> BasicAgent {
         self.recorder.attach(agent)
     }
 
-    /// Notes the answer to a question.
+    /// Records the answer to a question.
     pub(crate) fn answered(&self, answer: &Answer) {
-        let mut around = self.around.lock().unwrap_or_else(PoisonError::into_inner);
-        around.answers.push(answer.clone());
+        let mut recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
+        recorded.answers.push(answer.clone());
     }
 
     pub(crate) fn save(self, screen: &Screen) -> Result<()> {
-        let around = self.around.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.recorder.note(NOTE, serde_json::to_value(&around)?);
+        let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.recorder.note(NOTE, serde_json::to_value(&recorded)?);
         self.recorder.cassette().save(&self.file)?;
         screen.line(&format!("recording: {0}; looptree replay {0} plays it", self.file.display()));
         Ok(())
@@ -126,23 +126,23 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     let cassette = Cassette::load(file)?;
     let note = cassette.notes.get(NOTE).cloned();
     let note = note.ok_or_else(|| anyhow!("{} is not a recording of this program", file.display()))?;
-    let around: Around = serde_json::from_value(note)
+    let recorded: RecordedTask = serde_json::from_value(note)
         .with_context(|| format!("{} is damaged at /notes/{NOTE}", file.display()))?;
-    let budget = around.budget.as_deref().map(parse_money).transpose();
+    let budget = recorded.budget.as_deref().map(parse_money).transpose();
     let budget = budget.map_err(|e| anyhow!("{}: the budget {e}", file.display()))?.map(MoneyText);
-    let at_limit = if around.asked_at_limit { AtLimit::Pause } else { AtLimit::Stop };
-    let Model { api, provider, id, name, context_window, max_tokens, cost } = around.model;
+    let at_limit = if recorded.asked_at_limit { AtLimit::Pause } else { AtLimit::Stop };
+    let Model { api, provider, id, name, context_window, max_tokens, cost } = recorded.model;
     let mut model = ModelConfig::new(api, provider, id).with_cost(cost);
     (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
     screen.line(&format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
-    screen.line(&format!("model: {} ({}), which is not asked", model.name, model.provider));
-    let asking = if around.can_ask { Asking::Somebody } else { Asking::Nobody };
-    let approvals = Approvals::new(around.approve, around.plan_only, asking);
+    screen.line(&format!("model: {} ({}), which is not called", model.name, model.provider));
+    let asking = if recorded.can_ask { Asking::Somebody } else { Asking::Nobody };
+    let approvals = Approvals::new(recorded.approve, recorded.plan_only, asking);
     let mut limits = ExecutionLimits::unlimited();
-    limits.max_turns = around.max_turns;
+    limits.max_turns = recorded.max_turns;
     let context = context_of(&model);
     let replay = Replay::new(cassette);
-    let prompt = if around.system_prompt.is_empty() { SYSTEM_PROMPT } else { &around.system_prompt };
+    let prompt = if recorded.system_prompt.is_empty() { SYSTEM_PROMPT } else { &recorded.system_prompt };
     let agent = BasicAgent::new(model)
         .with_system_prompt(prompt)
         .with_tools(replay.tools())
@@ -150,15 +150,15 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
         .with_limits(limits)
         .with_compaction_strategy(compaction())
         .configure(|config| config.policy.context = Some(context))
-        .with_thinking(around.thinking)
-        .with_budget(money::of_limits(budget, around.max_tokens_total, at_limit));
+        .with_thinking(recorded.thinking)
+        .with_budget(money::of_limits(budget, recorded.max_tokens_total, at_limit));
     let agent = replay.attach(agent);
     let handle = agent.handle();
-    let mut answers = around.answers.into_iter();
+    let mut answers = recorded.answers.into_iter();
     let mut interrupts = Interrupts::open();
     let mut meter = Meter::default();
-    screen.line(&format!("> {}", screen.paint(Style::Bold, &crate::text::plain(&around.task))));
-    let mut events = handle.prompt(around.task.as_str())?;
+    screen.line(&format!("> {}", screen.paint(Style::Bold, &crate::text::plain(&recorded.task))));
+    let mut events = handle.prompt(recorded.task.as_str())?;
     let watched = loop {
         let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut meter).await;
         let Some(asked) = watched.questions.first() else { break watched };
@@ -173,7 +173,7 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     };
     let replayed = replay.finish()?;
     screen.line(&format!(
-        "the replay went the way of the recording: {} calls of the model, {} of tools",
+        "the replay is equal to the recording: {} model calls, {} tool calls",
         replayed.model_calls, replayed.tool_calls
     ));
     Ok(if watched.ended == Some(Ended::Completed) { Exit::Done } else { Exit::Failed })

@@ -1,4 +1,4 @@
-//! The agent with all that stands around it: tools, policy, sandbox, budget, session.
+//! Builds the agent of a run, with its tools, policy, sandbox, budget and session.
 
 use std::path::{Path, PathBuf};
 
@@ -11,36 +11,36 @@ use looptree::tools::plan::RetainPlan;
 
 use crate::approval::{Approvals, Asking};
 use crate::exit::usage;
+use crate::recording::TaskRecording;
 use crate::settings::{Instructions, Settings};
-use crate::tape::Tape;
 use crate::{money, sandbox};
 
 pub(crate) const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
 you change anything, make the smallest change that solves the task, and check it by running the project's own tests. \
 Finish with a short report of what you changed and how you checked it.";
 
-/// The window that is used of a model, at most: longer conversations cost more than they are worth.
+/// The maximum context size that is used, in tokens. Longer conversations cost more than they are worth.
 const MAX_CONTEXT: u64 = 200_000;
-/// The window that is assumed for a model whose window is unknown.
+/// The context size that is used for a model whose context window is unknown, in tokens.
 const UNKNOWN_CONTEXT: u64 = 100_000;
 
-/// An agent, ready to work.
-pub(crate) struct Bench {
+/// An agent that can start, and what the program needs to work with it.
+pub(crate) struct Setup {
     pub(crate) agent: BasicAgent,
     pub(crate) recorder: SessionRecorder,
     pub(crate) store: JsonStore,
     pub(crate) watch: FileWatch,
     pub(crate) root: PathBuf,
     pub(crate) approvals: Approvals,
-    pub(crate) tape: Option<Tape>,
-    /// What the user should know before the first run.
+    pub(crate) recording: Option<TaskRecording>,
+    /// Messages for the user before the first run.
     pub(crate) notes: Vec<String>,
     /// Whether the agent continues a session.
     pub(crate) continues: bool,
 }
 
-/// What an agent is made for.
-pub(crate) struct Plan<'a> {
+/// The options for building an agent.
+pub(crate) struct SetupOptions<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) root: &'a Path,
     pub(crate) asking: Asking,
@@ -51,21 +51,21 @@ pub(crate) struct Plan<'a> {
     pub(crate) task: Option<&'a str>,
 }
 
-/// The summary of a conversation that becomes too long keeps the plan.
+/// Returns the compaction strategy: a summary by the model that preserves the plan.
 pub(crate) fn compaction() -> RetainPlan<SummarizingCompaction> {
     RetainPlan::new(SummarizingCompaction::new())
 }
 
-/// The conversation that is sent at most.
+/// Returns the limit of the conversation for a model.
 pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
     let window = model.context_window.map_or(UNKNOWN_CONTEXT, |window| u64::from(window).min(MAX_CONTEXT));
     ContextConfig::default().with_max_context_tokens(window)
 }
 
-impl Bench {
-    /// Makes the agent, and restores its session.
-    pub(crate) async fn make(model: ModelConfig, plan: Plan<'_>) -> Result<Self> {
-        let Plan { settings, root, asking, at_limit, session, record, task } = plan;
+impl Setup {
+    /// Builds the agent and restores its session, if it continues one.
+    pub(crate) async fn make(model: ModelConfig, options: SetupOptions<'_>) -> Result<Self> {
+        let SetupOptions { settings, root, asking, at_limit, session, record, task } = options;
         let mut notes = settings.notes.clone();
         let sessions = sessions_of(settings, root)?;
         let workspace = Workspace::open(root)?;
@@ -95,13 +95,15 @@ impl Bench {
         if let Some(level) = settings.thinking.value {
             agent = agent.with_thinking(level);
         }
-        let tape = match (record, task) {
-            (Some(file), Some(task)) => Some(Tape::new(file, task, settings, &approvals, at_limit, &agent)?),
-            (Some(_), None) => return Err(usage("--record wants a task")),
+        let recording = match (record, task) {
+            (Some(file), Some(task)) => {
+                Some(TaskRecording::new(file, task, settings, &approvals, at_limit, &agent)?)
+            }
+            (Some(_), None) => return Err(usage("--record needs a task")),
             (None, _) => None,
         };
-        if let Some(tape) = &tape {
-            agent = tape.attach(agent);
+        if let Some(recording) = &recording {
+            agent = recording.attach(agent);
         }
         let store = JsonStore::open(sessions)?;
         let continues = session.is_some();
@@ -117,7 +119,17 @@ impl Bench {
         } else {
             SessionRecorder::attach(&mut agent, store.clone())
         };
-        Ok(Self { agent, recorder, store, watch, root: root.to_owned(), approvals, tape, notes, continues })
+        Ok(Self {
+            agent,
+            recorder,
+            store,
+            watch,
+            root: root.to_owned(),
+            approvals,
+            recording,
+            notes,
+            continues,
+        })
     }
 }
 

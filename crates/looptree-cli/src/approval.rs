@@ -117,8 +117,7 @@ impl Approvals {
                 Verdict::Ask(if is_command { "Run this command?" } else { "Allow this call?" }.to_owned())
             }
             (Ok(true), Asking::Nobody) => Verdict::Deny(
-                "There is nobody at a terminal to allow this call; it was not run. The user can allow it with --yes or \
-                 --sandbox."
+                "No approver is available, so this call was not run. The user can allow such calls with --yes or --sandbox."
                     .to_owned(),
             ),
         }

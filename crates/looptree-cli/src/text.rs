@@ -21,6 +21,11 @@ pub(crate) fn plain(text: &str) -> String {
     plain
 }
 
+/// Returns the note about lines that are not shown.
+pub(crate) fn more_lines(count: usize) -> String {
+    format!("… {count} more {}", if count == 1 { "line" } else { "lines" })
+}
+
 /// Characters that change the order of others or take no room.
 fn turns_or_hides(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')

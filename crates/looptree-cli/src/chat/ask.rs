@@ -14,7 +14,7 @@ use super::keys::{Keys, Typed};
 use crate::approval::{Approvals, always, described};
 use crate::money;
 use crate::screen::{Screen, Style, diff_lines};
-use crate::text::{plain, question as whole};
+use crate::text::{more_lines, plain, question as whole};
 
 /// The largest file that is compared with its new content.
 const MAX_COMPARED: u64 = 1 << 20;
@@ -52,7 +52,7 @@ impl Asker<'_> {
             self.screen.line(line);
         }
         if hidden > 0 {
-            self.say(&format!("  … {hidden} more lines; s shows all"));
+            self.say(&format!("  {}; s shows all", more_lines(hidden)));
         }
         let grant = question.call.as_ref().map(|call| {
             let arguments = question.approval().map_or(Value::Null, |view| view.arguments);

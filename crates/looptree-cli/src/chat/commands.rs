@@ -14,7 +14,7 @@ use crate::approval::{Approvals, described};
 use crate::args::Approve;
 use crate::screen::{Style, diff_lines};
 use crate::setup::{compaction, context_of};
-use crate::text::{brief, tokens};
+use crate::text::{brief, tokens, wrap};
 use crate::{choose, money};
 
 /// A command: its name, its arguments, and what it does.
@@ -58,7 +58,7 @@ pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
         (true, _) => "plan only: tools that change something are denied",
         (false, Approve::Ask) => "you are asked before edits and commands",
         (false, Approve::Commands) => "you are asked before commands, not before edits",
-        (false, Approve::None) => "you are asked before nothing",
+        (false, Approve::None) => "you are not asked: every call runs",
     }
 }
 
@@ -105,7 +105,11 @@ impl Chat<'_> {
                 self.screen.line(&self.screen.paint(Style::Bold, head));
                 self.screen.paragraph(Style::Plain, "  ", does);
             } else {
-                self.screen.line(&format!("  {head:<16} {does}"));
+                let mut head = format!("  {head:<16} ");
+                for part in wrap(does, self.screen.text_width().saturating_sub(head.len())) {
+                    self.screen.line(&format!("{head}{part}"));
+                    head = " ".repeat(head.len());
+                }
             }
         }
         for text in [

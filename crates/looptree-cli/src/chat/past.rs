@@ -4,7 +4,7 @@ use looptree::Message;
 use looptree::history::History;
 
 use crate::screen::{Screen, Style};
-use crate::text::plain;
+use crate::text::{more_lines, plain};
 
 /// Messages that are shown.
 const SHOWN: usize = 40;
@@ -40,7 +40,7 @@ pub(super) fn show(history: &History, screen: &Screen) {
                 }
                 let more = text.lines().count().saturating_sub(PROMPT_LINES);
                 if more > 0 {
-                    screen.paragraph(Style::Dim, "  ", &format!("… {more} more lines"));
+                    screen.paragraph(Style::Dim, "  ", &more_lines(more));
                 }
             }
             _ => {}

@@ -1,7 +1,7 @@
 //! Unified diffs in color.
 
 use super::{Screen, Style};
-use crate::text::plain;
+use crate::text::{more_lines, plain};
 
 /// Lines of a diff that are shown at once.
 const SHOWN: usize = 60;
@@ -22,7 +22,7 @@ pub(crate) fn lines(diff: &str, screen: &Screen, limit: Option<usize>) -> Vec<St
         shown.push(format!("  {}", screen.paint(style, &plain(line))));
     }
     if all.len() > limit {
-        shown.push(format!("  {}", screen.paint(Style::Dim, &format!("… {} more lines", all.len() - limit))));
+        shown.push(format!("  {}", screen.paint(Style::Dim, &more_lines(all.len() - limit))));
     }
     shown
 }

@@ -7,7 +7,7 @@ use looptree::tools::plan::{Plan, StepState};
 use serde_json::Value;
 
 use super::{Screen, Style, diff};
-use crate::text::{brief, cut, one_line, plain};
+use crate::text::{brief, cut, more_lines, one_line, plain};
 
 /// Lines of a result that are shown.
 const RESULT_LINES: usize = 4;
@@ -173,7 +173,7 @@ impl Screen {
             if n == 0 || n > left_out {
                 self.line(&format!("  {}", self.paint(style, &cut(&plain(line), room))));
             } else if n == 1 {
-                self.line(&format!("  {}", self.paint(Style::Dim, &format!("… {left_out} more lines"))));
+                self.line(&format!("  {}", self.paint(Style::Dim, &more_lines(left_out))));
             }
         }
     }

@@ -71,7 +71,7 @@ pub(crate) fn layers(
         return Ok(whole());
     }
     notes.push(format!(
-        "left out of {}: {}. They can loosen what protects you; --trust-project takes them for this run, and a chat asks once",
+        "ignored in {}: {}. These settings can reduce your protection; --trust-project uses them for this run, and a chat asks once",
         file.path.display(),
         names.join(", ")
     ));
@@ -129,8 +129,8 @@ fn ask(file: &ConfigFile, names: &[&str]) -> Result<bool> {
     for line in file.text.lines() {
         writeln!(err, "  | {}", looptree::event::printable(line))?;
     }
-    writeln!(err, "{} can loosen what protects you.", names.join(", "))?;
-    write!(err, "Take them? You are asked again if the file changes. [y/N] ")?;
+    writeln!(err, "These settings can reduce your protection: {}.", names.join(", "))?;
+    write!(err, "Use them? You are asked again if the file changes. [y/N] ")?;
     err.flush()?;
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;

@@ -257,7 +257,7 @@ async fn the_other_commands_show_and_change_what_they_say() {
         ("/plan", "there is no plan"),
         ("/plan on", "tools that change something are denied"),
         ("run it", "Only a plan is wanted"),
-        ("/plan off", "you are asked before nothing"),
+        ("/plan off", "you are not asked: every call runs"),
         ("run it", "It ran."),
         ("/cost", "tokens in"),
     ] {
@@ -291,6 +291,25 @@ async fn a_page_at_eighty_columns() {
     on.sees("s, 1200 tokens in").await;
     on.prompts().await;
     insta::assert_snapshot!("page_80", steady(&on.text(), &dir));
+}
+
+#[tokio::test]
+async fn the_help_breaks_no_word_at_eighty_columns() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    on.types("/help");
+    on.sees("Ctrl-R searches the history.").await;
+    let lines = on.text();
+    let joined = lines.lines().map(str::trim).collect::<Vec<_>>().join(" ");
+    for sentence in [
+        "/plan [on|off]   shows the plan; on: tools that change something are denied; off: they are not",
+        "/rewind N        goes back to the end of turn N, 0 for the beginning; later turns stay in the session",
+        "Ctrl-C clears the line, then interrupts the run; twice on an empty line it ends the chat.",
+    ] {
+        assert!(joined.contains(sentence), "{lines}");
+    }
 }
 
 #[tokio::test]

@@ -161,28 +161,28 @@ async fn a_project_is_trusted_once_for_each_content_of_its_file() {
     std::fs::write(&file, "approve = \"none\"\n").unwrap();
     let mut on = chat(&dir, &model, &[], &[]);
     on.sees("| approve = \"none\"").await;
-    on.sees("Take them?").await;
+    on.sees("Use them?").await;
     on.types("n");
-    on.sees("left out of").await;
+    on.sees("ignored in").await;
     on.sees("you are asked before edits and commands").await;
     on.prompts().await;
     on.keys("\x04");
     on.ends().await;
     let mut on = chat(&dir, &model, &[], &[]);
-    on.sees("Take them?").await;
+    on.sees("Use them?").await;
     on.types("y");
-    on.sees("you are asked before nothing").await;
+    on.sees("you are not asked: every call runs").await;
     on.prompts().await;
     on.keys("\x04");
     on.ends().await;
     let mut on = chat(&dir, &model, &[], &[]);
-    on.sees("you are asked before nothing").await;
+    on.sees("you are not asked: every call runs").await;
     on.prompts().await;
-    assert!(!on.text().contains("Take them?"), "{}", on.text());
+    assert!(!on.text().contains("Use them?"), "{}", on.text());
     // Another content is another question, also for a run that cannot ask.
     std::fs::write(&file, "approve = \"none\"\nsandbox_network = true\n").unwrap();
     let said = dir.ask(&model, &["-p", "run it"]).await;
-    assert!(said.err.contains("left out of") && !dir.path().join("ran.txt").exists(), "{said:?}");
+    assert!(said.err.contains("ignored in") && !dir.path().join("ran.txt").exists(), "{said:?}");
 }
 
 #[tokio::test]

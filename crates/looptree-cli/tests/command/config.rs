@@ -78,7 +78,7 @@ async fn a_project_cannot_loosen_what_protects_the_user() {
         let flags = ["config", "--sandbox=bwrap", "--approve=ask"];
         let said = dir.run(&[&flags[..], profile].concat()).await;
         let key = text.trim_start_matches("[profiles.loose]\n").split(' ').next().unwrap();
-        assert!(said.out.contains("left out of") && said.out.contains(key), "{text}: {said:?}");
+        assert!(said.out.contains("ignored in") && said.out.contains(key), "{text}: {said:?}");
         let rows = said.out.lines().filter(|line| line.contains(" = "));
         for row in rows {
             assert!(!row.contains(".looptree/config.toml"), "{text}: {row}");
@@ -87,7 +87,7 @@ async fn a_project_cannot_loosen_what_protects_the_user() {
     // The run itself: nothing is written.
     write(&project, "approve = \"none\"");
     let said = dir.ask(&model, &["-p", "run it"]).await;
-    assert!(!dir.path().join("ran.txt").exists() && said.err.contains("left out of"), "{said:?}");
+    assert!(!dir.path().join("ran.txt").exists() && said.err.contains("ignored in"), "{said:?}");
     // What is stricter applies.
     write(&project, "plan_only = true\napprove = \"ask\"");
     let said = dir.ask(&model, &["-p", "--yes", "run it"]).await;
@@ -95,7 +95,7 @@ async fn a_project_cannot_loosen_what_protects_the_user() {
     // The user can take it for one run.
     write(&project, "approve = \"none\"");
     let said = dir.ask(&model, &["-p", "--trust-project", "run it"]).await;
-    assert!(dir.path().join("ran.txt").exists() && !said.err.contains("left out of"), "{said:?}");
+    assert!(dir.path().join("ran.txt").exists() && !said.err.contains("ignored in"), "{said:?}");
 }
 
 #[tokio::test]

@@ -9,7 +9,9 @@ mod tests;
 use std::time::Duration;
 
 use agent_core::model::{CachePrewarm, PrewarmError};
-use agent_core::{CacheConfig, CacheTtl, ErrorContext, ErrorKind, ModelRequest, ProviderError};
+use agent_core::{CacheConfig, CacheTtl, ModelRequest, ProviderError};
+
+use crate::request::refuse_setting;
 
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 pub(crate) use openai::OpenAiCache;
@@ -47,12 +49,8 @@ pub(crate) fn refuse_prewarm(request: &ModelRequest) -> Result<(), ProviderError
 
 /// Returns the error of a request that cannot fill the cache without a reply.
 pub(crate) fn not_prewarmed(request: &ModelRequest, error: PrewarmError) -> ProviderError {
-    let model = &*request.model;
-    let context = ErrorContext::new(error.to_string())
-        .with_target(&*model.provider, &*model.id)
-        .with_advice(error.advice())
-        .with_source(error);
-    ProviderError::new(ErrorKind::Other, context)
+    let advice = error.advice();
+    refuse_setting(&request.model, error, advice)
 }
 
 /// The lifetimes of what a request caches.

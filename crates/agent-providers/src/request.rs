@@ -163,6 +163,19 @@ pub(crate) fn refuse(model: &ModelConfig, kind: ErrorKind, message: &str, advice
     ProviderError::new(kind, context)
 }
 
+/// Returns an error for a request that was not sent because of one of its settings. Its source is `error`.
+pub(crate) fn refuse_setting<E: std::error::Error + Send + Sync + 'static>(
+    model: &ModelConfig,
+    error: E,
+    advice: &str,
+) -> ProviderError {
+    let context = ErrorContext::new(error.to_string())
+        .with_target(&*model.provider, &*model.id)
+        .with_advice(advice)
+        .with_source(error);
+    ProviderError::new(ErrorKind::Other, context)
+}
+
 /// Returns the error of a call without the key that the provider needs.
 pub(crate) fn key_missing(model: &ModelConfig) -> ProviderError {
     let advice = match agent_core::model::key_variable(&model.provider) {

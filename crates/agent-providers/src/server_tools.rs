@@ -9,8 +9,10 @@ mod calls;
 mod tests;
 
 use agent_core::model::{ServerTool, ServerToolError, ToolSearch};
-use agent_core::{ApiProtocol, ErrorContext, ErrorKind, ModelRequest, ProviderError, Secret, ToolCallers};
+use agent_core::{ApiProtocol, ModelRequest, ProviderError, Secret, ToolCallers};
 use serde_json::{Map, Value};
+
+use crate::request::refuse_setting;
 
 pub(crate) use calls::ServerCalls;
 
@@ -53,12 +55,8 @@ pub(crate) fn runs_code(request: &ModelRequest) -> bool {
 }
 
 fn refused(request: &ModelRequest, error: ServerToolError) -> ProviderError {
-    let model = &*request.model;
-    let context = ErrorContext::new(error.to_string())
-        .with_target(&*model.provider, &*model.id)
-        .with_advice(error.advice())
-        .with_source(error);
-    ProviderError::new(ErrorKind::Other, context)
+    let advice = error.advice();
+    refuse_setting(&request.model, error, advice)
 }
 
 /// Returns the access tokens in the definitions of a request.

@@ -1,9 +1,10 @@
 //! What the vendor's servers do with long conversations: the check before a request, and the members of the body.
 
-use agent_core::{ErrorContext, ErrorKind, ModelRequest, ProviderError};
+use agent_core::{ModelRequest, ProviderError};
 
 #[cfg(any(feature = "anthropic", feature = "openai-responses"))]
 use crate::json::Members;
+use crate::request::refuse_setting;
 
 /// Checks that the protocol has the settings of a request.
 ///
@@ -11,13 +12,9 @@ use crate::json::Members;
 /// Returns an error whose source is a [`VendorContextError`](agent_core::model::VendorContextError).
 pub(crate) fn check(request: &ModelRequest) -> Result<(), ProviderError> {
     let Some(context) = &request.options.vendor_context else { return Ok(()) };
-    let model = &*request.model;
-    context.check(model.api).map_err(|error| {
-        let context = ErrorContext::new(error.to_string())
-            .with_target(&*model.provider, &*model.id)
-            .with_advice(error.advice())
-            .with_source(error);
-        ProviderError::new(ErrorKind::Other, context)
+    context.check(request.model.api).map_err(|error| {
+        let advice = error.advice();
+        refuse_setting(&request.model, error, advice)
     })
 }
 

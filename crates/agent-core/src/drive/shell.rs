@@ -47,6 +47,9 @@ pub(crate) fn start_run(
 /// Polls the caller's message sources and returns the messages for the queues. A source that panics supplies nothing.
 pub(crate) fn poll_sources(config: &AgentLoopConfig) -> Vec<Queued> {
     let hooks = &config.hooks.queues;
+    if hooks.steering.is_empty() && hooks.follow_up.is_empty() {
+        return Vec::new();
+    }
     let sources = [(QueueKind::Steering, &hooks.steering), (QueueKind::FollowUp, &hooks.follow_up)];
     let mut queued = Vec::new();
     for (kind, source) in sources.into_iter().flat_map(|(kind, list)| list.iter().map(move |s| (kind, s))) {
@@ -72,8 +75,7 @@ enum Start {
 
 /// Drives one run. Dropping the shell while it holds the run interrupts the run.
 ///
-/// One is allocated per run. Above about 1,000 bytes the allocator of glibc first merges all small free blocks, which costs more than
-/// the allocation.
+/// One is allocated per run, see [`MAX_SHELL`].
 pub(crate) struct Shell {
     pub(super) performer: Performer,
     pub(super) output: Output,
@@ -91,6 +93,14 @@ pub(crate) struct Shell {
     /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
+
+/// The maximum size of a shell. For larger allocations, glibc first merges all small free blocks, which costs more than the
+/// allocation.
+#[cfg(target_pointer_width = "64")]
+const MAX_SHELL: usize = 1_000;
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(size_of::<Shell>() <= MAX_SHELL, "box a rare part of the run");
 
 impl Shell {
     pub(crate) fn new(

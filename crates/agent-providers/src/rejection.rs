@@ -8,7 +8,9 @@ mod tests;
 
 use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow;
-use agent_core::{Completion, ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, StopReason};
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+use agent_core::{Completion, StopReason};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
 use serde_json::Value;
 use serde_json::value::RawValue;
 

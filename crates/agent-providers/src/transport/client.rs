@@ -69,7 +69,8 @@ impl Clients {
 
     fn builder(&self) -> ClientBuilder {
         Client::builder()
-            .retry(retry::never())
+            // Even a client that never retries copies each request if it may retry it.
+            .retry(retry::never().max_retries_per_request(0))
             .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(self.connect_timeout)

@@ -194,6 +194,7 @@ impl Recording {
             return;
         };
         let mut parent = None;
+        let was_open = record.is_open();
         if let RecordedEvent::Known(event) = &mut event {
             if let AgentEvent::AgentStart(start) = &**event
                 && record.parent_loop_id.is_none()
@@ -209,7 +210,7 @@ impl Recording {
             {
                 end.messages = record.messages.clone().into();
             }
-            if record.is_open() {
+            if record.is_open() && !was_open {
                 self.open.insert(at);
             }
             if let Some(time) = time {

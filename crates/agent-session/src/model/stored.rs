@@ -49,7 +49,9 @@ enum Short {
     },
     TurnStart {
         turn_index: u32,
-        timestamp: Timestamp,
+        /// Absent if it is the time of the line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timestamp: Option<Timestamp>,
         triggered_by: Trigger,
     },
     ToolStart {
@@ -64,7 +66,9 @@ enum Short {
         /// Absent if it is that of the reply.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
-        timestamp: Timestamp,
+        /// Absent if it is the time of the line.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timestamp: Option<Timestamp>,
         /// Absent if they are those of the turn.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_results: Option<Vec<Place>>,

@@ -75,7 +75,7 @@ impl SessionJournal {
                 kept = difference.insert(state.clone()).take_difference(&earlier);
             }
             let Content { loop_id, after, messages, other_messages, events } =
-                Content::between(record, places, released, after, to);
+                Content::between(record, places, released, after, to, Some(entry.now));
             let line = Line {
                 n: number,
                 prev: self.lines.last(),

@@ -1,6 +1,6 @@
 //! The new messages and events of a loop in one line.
 
-use agent_core::{AgentMessage, ExtensionMessage, LoopId, MessageRef};
+use agent_core::{AgentMessage, ExtensionMessage, LoopId, MessageRef, Timestamp};
 use serde::ser::{Error as _, SerializeSeq as _};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
@@ -31,13 +31,15 @@ pub(crate) struct Content<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Returns the content after `after` and before `to`. `skipped` is the number of events before those in memory.
+    /// Returns the content after `after` and before `to`, for a line with this time. `skipped` is the number of events before
+    /// those in memory.
     pub(crate) fn between(
         record: &'a LoopRecord,
         places: &'a Places,
         skipped: usize,
         after: Counts,
         to: Counts,
+        time: Option<Timestamp>,
     ) -> Self {
         let messages = |list, all: &'a [MessageRef], from: usize, to: usize| {
             let messages = all.get(from..to).unwrap_or_default();
@@ -49,7 +51,7 @@ impl<'a> Content<'a> {
             after,
             messages: messages("messages", &record.messages, after.0, to.0),
             other_messages: messages("other_messages", &record.other_messages, after.1, to.1),
-            events: Events { record, places, range: events },
+            events: Events { record, places, range: events, time },
         }
     }
 }
@@ -92,6 +94,8 @@ pub(crate) struct ReadContent<'a> {
     pub(crate) messages: Vec<&'a RawValue>,
     pub(crate) other_messages: Vec<&'a RawValue>,
     pub(crate) events: Vec<&'a RawValue>,
+    /// The time of the line; `None` in a file whose lines have no time.
+    pub(crate) time: Option<Timestamp>,
 }
 
 /// What a reader does about lines that are missing.
@@ -145,7 +149,7 @@ impl ReadContent<'_> {
         for raw in &self.events {
             let record = recording.record(at).ok_or("the loop is gone")?;
             let first = recording.event_count(at);
-            let events = read_event(raw, record, budget)?;
+            let events = read_event(raw, record, self.time, budget)?;
             for event in events {
                 recording.take(at, event);
             }
@@ -170,7 +174,9 @@ impl ReadContent<'_> {
     ) -> Result<(), String> {
         let Some((_, record, places, skipped)) = recording.view(at) else { return Ok(()) };
         let from = first.saturating_sub(skipped);
-        let events = Events { record, places, range: from..record.events.len() };
+        // A line of an earlier version says the time of each turn.
+        let time = self.time.filter(|_| !raw.get().contains("\"timestamp\""));
+        let events = Events { record, places, range: from..record.events.len(), time };
         let text = serde_json::to_string(&events).map_err(|e| e.to_string())?;
         let text = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or_default();
         // What the line says is mostly what this version would write. More than one event is another writing of the same.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use agent_core::{AgentEvent, Message, MessageRef, ToolExecutionEnd, TurnTrigger};
+use agent_core::{AgentEvent, Message, MessageRef, Timestamp, ToolExecutionEnd, TurnTrigger};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -25,13 +25,14 @@ struct Kind<'a> {
 /// Returns the event, or the two events, that a written form stands for. The loop must contain the messages of the line
 /// and the events before this one. An event of an unknown kind is returned unchanged.
 ///
-/// `budget` is the number of bytes that the rest of the file can expand to.
+/// `time` is the time of the line, and `budget` the number of bytes that the rest of the file can expand to.
 ///
 /// # Errors
 /// When the event refers to a message that does not exist, or expands to more than the budget.
 pub(crate) fn read_event(
     raw: &RawValue,
     record: &LoopRecord,
+    time: Option<Timestamp>,
     budget: &mut usize,
 ) -> Result<Vec<RecordedEvent>, String> {
     let text = raw.get();
@@ -41,7 +42,7 @@ pub(crate) fn read_event(
         _ if loop_id.is_some() => live(text)?,
         "message" | "reply" | "turn_start" | "tool_start" | "tool_end" | "turn_end" => {
             match serde_json::from_str(text) {
-                Ok(short) => return read_short(short, record, budget),
+                Ok(short) => return read_short(short, record, time, budget),
                 Err(_) => live(text)?,
             }
         }
@@ -65,7 +66,13 @@ fn live(text: &str) -> Result<RecordedEvent, String> {
     }
 }
 
-fn read_short(short: Short, record: &LoopRecord, budget: &mut usize) -> Result<Vec<RecordedEvent>, String> {
+fn read_short(
+    short: Short,
+    record: &LoopRecord,
+    time: Option<Timestamp>,
+    budget: &mut usize,
+) -> Result<Vec<RecordedEvent>, String> {
+    let time_of = |own: Option<Timestamp>| own.or(time).ok_or("a turn has no time");
     let loop_id = record.loop_id.clone();
     let event = match short {
         Short::Message { message, tokens } => {
@@ -84,6 +91,7 @@ fn read_short(short: Short, record: &LoopRecord, budget: &mut usize) -> Result<V
             return Ok(vec![known(start), known(end)]);
         }
         Short::TurnStart { turn_index, timestamp, triggered_by } => {
+            let timestamp = time_of(timestamp)?;
             AgentEvent::TurnStart { loop_id, turn_index, timestamp, triggered_by: triggered_by.into() }
         }
         Short::ToolStart { call } => start_of_call(&loop_id, call_at(record, call)?),
@@ -108,6 +116,7 @@ fn read_short(short: Short, record: &LoopRecord, budget: &mut usize) -> Result<V
             spend(budget, places.len() * size_of::<MessageRef>())?;
             let results = places.into_iter().map(|place| message_at(record, place).cloned());
             let tool_results = results.collect::<Result<_, _>>()?;
+            let timestamp = time_of(timestamp)?;
             AgentEvent::TurnEnd { loop_id, message, usage, timestamp, tool_results }
         }
     };

@@ -27,7 +27,7 @@ fn recorded() -> Session {
 fn written(record: &LoopRecord) -> Value {
     let places = Places::of(record);
     let Content { messages, other_messages, events, .. } =
-        Content::between(record, &places, 0, Counts::default(), Counts::of(record));
+        Content::between(record, &places, 0, Counts::default(), Counts::of(record), None);
     json!({ "messages": messages, "other_messages": other_messages, "events": events })
 }
 
@@ -47,6 +47,7 @@ fn read(value: &Value) -> Result<LoopRecord, String> {
         messages: messages.iter().map(AsRef::as_ref).collect(),
         other_messages: other_messages.iter().map(AsRef::as_ref).collect(),
         events: events.iter().map(AsRef::as_ref).collect(),
+        time: None,
     };
     content.apply(&mut recording, at, Gaps::Refused, &mut 100_000)?;
     Ok(recording.record(at).unwrap().clone())

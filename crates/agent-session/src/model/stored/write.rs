@@ -1,6 +1,6 @@
 //! Writes events.
 
-use agent_core::{AgentEnd, AgentEvent, CompactionEnded, Entry, Message, MessageRef, TurnTrigger};
+use agent_core::{AgentEnd, AgentEvent, CompactionEnded, Entry, Message, MessageRef, Timestamp, TurnTrigger};
 use serde::ser::{Error as _, SerializeSeq as _};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -39,6 +39,8 @@ pub(crate) struct Events<'a> {
     pub(super) record: &'a LoopRecord,
     pub(super) places: &'a Places,
     pub(super) range: std::ops::Range<usize>,
+    /// The time of the line; `None` in a file whose lines have no time.
+    pub(super) time: Option<Timestamp>,
 }
 
 impl Events<'_> {
@@ -49,13 +51,13 @@ impl Events<'_> {
 
 impl Serialize for Events<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { record, places, range } = self;
+        let Self { record, places, range, time } = self;
         let from = range.start;
         let events = record.events.get(range.clone()).unwrap_or_default();
         let later = record.events.get(from..).unwrap_or_default();
         // The turns that began before the range.
         let turns = record.turns.len().saturating_sub(later.iter().filter(|e| is_turn_start(e)).count());
-        let mut writer = Writer { record, places, turns, result: 0 };
+        let mut writer = Writer { record, places, turns, result: 0, time: *time };
         let mut list = serializer.serialize_seq(None)?;
         let mut at = 0;
         while let Some(event) = events.get(at) {
@@ -85,6 +87,7 @@ struct Writer<'a> {
     turns: usize,
     /// The place in the loop's messages from which the result of a call is searched.
     result: usize,
+    time: Option<Timestamp>,
 }
 
 impl<'a> Writer<'a> {
@@ -135,7 +138,7 @@ impl<'a> Writer<'a> {
         Ok(match event {
             AgentEvent::TurnStart { turn_index, timestamp, triggered_by, .. } => {
                 let Some(triggered_by) = trigger(*triggered_by) else { return Ok(StoredEvent::Live(event)) };
-                let (turn_index, timestamp) = (*turn_index, *timestamp);
+                let (turn_index, timestamp) = (*turn_index, self.other_time(*timestamp));
                 StoredEvent::Short(Short::TurnStart { turn_index, timestamp, triggered_by })
             }
             AgentEvent::MessageStart { message, .. } => {
@@ -192,6 +195,11 @@ impl<'a> Writer<'a> {
         Some(Place::Own(at))
     }
 
+    /// Returns the time of an event; `None` if it is that of the line.
+    fn other_time(&self, timestamp: Timestamp) -> Option<Timestamp> {
+        Some(timestamp).filter(|_| self.time != Some(timestamp))
+    }
+
     fn calls_of(&self, reply: usize) -> usize {
         let reply = self.record.messages.get(reply).and_then(|m| m.as_llm()).and_then(Message::as_assistant);
         reply.map_or(0, |reply| reply.tool_calls().count())
@@ -209,7 +217,7 @@ impl<'a> Writer<'a> {
         Some(Short::TurnEnd {
             message: place,
             usage: (of_reply != Some(*usage)).then_some(*usage),
-            timestamp: *timestamp,
+            timestamp: self.other_time(*timestamp),
             tool_results: (!of_turn).then_some(results),
         })
     }

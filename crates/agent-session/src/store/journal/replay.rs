@@ -377,7 +377,7 @@ impl Lines {
     fn take_loop(&mut self, line: ReadLine<'_>) -> Result<(), String> {
         let loop_id = line.loop_id.ok_or("it names no loop")?;
         let ReadLine { after, messages, other_messages, events, .. } = line;
-        let content = ReadContent { after, messages, other_messages, events };
+        let content = ReadContent { after, messages, other_messages, events, time: Some(line.at) };
         let recording = &mut self.recording;
         let at = match recording.position(&loop_id) {
             Some(at) if !(recording.is_announced(at) && line.setup.is_some()) => at,

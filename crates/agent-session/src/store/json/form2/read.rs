@@ -232,7 +232,7 @@ impl<'a> LineReader<'a> {
             }
         };
         let ReadLine { after, messages, other_messages, events, .. } = line;
-        ReadContent { after, messages, other_messages, events }.apply(
+        ReadContent { after, messages, other_messages, events, time: None }.apply(
             recording,
             at,
             self.gaps,

@@ -118,7 +118,7 @@ pub(in crate::store) fn write_lines(
         let mut after = Counts::default();
         for to in parts {
             let Content { loop_id, after: from, messages, other_messages, events } =
-                Content::between(record, &places, 0, after, to);
+                Content::between(record, &places, 0, after, to, None);
             out.line(|n| ContentLine { n, loop_id, after: from, messages, other_messages, events })?;
             after = to;
         }

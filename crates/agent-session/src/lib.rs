@@ -89,9 +89,15 @@ pub use store::{
     MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, MAX_WRITE_JOBS, Order, PendingWrite, Salvaged, SessionQuery,
     SessionReader, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
 };
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[doc(inline)]
+pub use store::MAX_SESSION_BYTES;
 #[cfg(feature = "sqlite")]
 #[doc(inline)]
-pub use store::{MAX_SESSION_BYTES, SqliteStore};
+pub use store::SqliteStore;
+#[cfg(feature = "postgres")]
+#[doc(inline)]
+pub use store::{PostgresConfig, PostgresStore};
 #[doc(inline)]
 pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]

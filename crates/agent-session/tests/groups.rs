@@ -22,7 +22,7 @@ use agent_core::{
     agent_loop_parallel, event_channel,
 };
 use agent_session::{
-    BlockingSessionStore, JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session,
+    JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session,
     SessionQuery, SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
 };
 use async_trait::async_trait;
@@ -354,7 +354,10 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
         latch.reached().await;
         // What is on the disk now is what a killed process leaves.
         let copy = tempfile::tempdir().unwrap();
-        copy_files(dir.path(), copy.path());
+        match kind.is_in_folder() {
+            true => copy_files(dir.path(), copy.path()),
+            false => kind.copy(dir.path(), copy.path()),
+        }
         exploration.abort();
         drop(exploration.finish().await.unwrap());
         drop(recorder);

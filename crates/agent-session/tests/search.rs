@@ -8,7 +8,7 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, ModelConfig, RunEnd, Timestamp, Usage};
 use agent_session::{
-    BlockingSessionStore, LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
+    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
     SessionRecorder, SessionSummary, SortBy, SpawnRef,
 };
 use scene::{Store, block_on, each_store};

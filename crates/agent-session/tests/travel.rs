@@ -4,15 +4,14 @@
 mod scene;
 
 use agent_core::compat::SeedVerbs as _;
-use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentMessage, BasicAgent, ContinuationKind, History, ModelConfig, Usage};
 use agent_session::{
-    BlockingSessionStore, LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder,
+    LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder,
     TimeTravel,
 };
-use scene::{kinds, Kind};
+use scene::{Kind, Store, kinds};
 use serde_json::json;
 
 fn store(kind: Kind) -> (tempfile::TempDir, Store) {

@@ -84,7 +84,29 @@ impl Kind {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres => postgres::Address::of(dir).end_leases(),
-            _ => drop(dir),
+            _ => {
+                let _ = dir;
+            }
+        }
+    }
+
+    /// Whether the store has its sessions in its folder.
+    pub(crate) fn is_in_folder(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => false,
+            _ => true,
+        }
+    }
+
+    /// Copies the store of a folder as a killed process leaves it, where it is not in the folder.
+    pub(crate) fn copy(self, from: &std::path::Path, to: &std::path::Path) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => postgres::copy(from, to),
+            _ => {
+                let _ = (from, to);
+            }
         }
     }
 

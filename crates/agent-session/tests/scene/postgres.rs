@@ -51,7 +51,6 @@ pub(crate) fn url() -> &'static Result<String, String> {
     URL.get_or_init(|| {
         // A program includes this file several times, and has one server.
         let directory = std::env::temp_dir().join(format!("looptree-postgres-{}", std::process::id()));
-        let note = directory.with_extension("url");
         if std::fs::create_dir(&directory).is_ok() {
             let started = Server::start(&directory, Data::Removed, &["fsync=off", "autovacuum_naptime=5s"]);
             let said = started.map(|server| {
@@ -64,7 +63,7 @@ pub(crate) fn url() -> &'static Result<String, String> {
                 Ok(url) => url.clone(),
                 Err(reason) => format!("!{reason}"),
             };
-            let beside = note.with_extension("new");
+            let beside = directory.join("url.new");
             std::fs::write(&beside, text).unwrap();
             std::fs::rename(&beside, directory.join("url")).unwrap();
             return said;
@@ -161,6 +160,16 @@ impl Address {
 pub(crate) fn open(folder: &Path) -> Store {
     let store = Address::of(folder).open();
     Store::with(Arc::new(Blocking(store.clone())), Arc::new(store))
+}
+
+/// Copies the tables of a store, except its leases.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    let (from, to) = (Address::of(from), Address::of(to));
+    drop(to.open());
+    for table in ["sessions", "lines", "records", "said"] {
+        let of = if table == "sessions" { "OVERRIDING SYSTEM VALUE" } else { "" };
+        to.sql(&format!("INSERT INTO {table} {of} SELECT * FROM {}.{table}", from.schema));
+    }
 }
 
 /// A store that is called without a runtime.

@@ -17,7 +17,7 @@ use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ExecutionLimits, ModelConfig};
 use agent_session::{LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
-use scene::{kinds, Kind};
+use scene::{Kind, kinds};
 
 /// The file without which the child does nothing, so that running all ignored tests does no harm.
 const GO: &str = "go";

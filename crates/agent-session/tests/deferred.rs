@@ -116,7 +116,11 @@ fn a_call_is_completed_after_its_process_was_killed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(GO), "").unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", &scene::test_in(module_path!(), "a_process_is_killed_with_a_deferred_call"), "--ignored"])
+        .args([
+            "--exact",
+            &scene::test_in(module_path!(), "a_process_is_killed_with_a_deferred_call"),
+            "--ignored",
+        ])
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

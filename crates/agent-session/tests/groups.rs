@@ -22,8 +22,8 @@ use agent_core::{
     agent_loop_parallel, event_channel,
 };
 use agent_session::{
-    JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session,
-    SessionQuery, SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
+    JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session, SessionQuery,
+    SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
 };
 use async_trait::async_trait;
 use proptest::prelude::*;

@@ -10,7 +10,7 @@ use agent_core::run::{ReadMessagesError, StoredMessages};
 use agent_core::{AgentEvent, History, MessageRef, ToolExecutionStrategy};
 use agent_session::{LoopStatus, RecordedEvent, Session, SessionRecorder};
 use proptest::prelude::*;
-use scene::{kinds, Looking, act, agent, block_on, perform, play};
+use scene::{Looking, act, agent, block_on, kinds, perform, play};
 
 fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
     prop_oneof![

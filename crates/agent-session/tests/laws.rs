@@ -13,7 +13,7 @@ use agent_core::{
 };
 use agent_session::{Session, SessionRecorder};
 use proptest::prelude::*;
-use scene::{kinds, act, agent, block_on, cases, perform, play};
+use scene::{act, agent, block_on, cases, kinds, perform, play};
 use serde_json::json;
 
 /// A loop of one of three sessions.

@@ -15,7 +15,7 @@ use agent_session::{
     SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
 };
 use proptest::prelude::*;
-use scene::{Act, kinds, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
+use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, kinds, perform, play};
 
 fn find(store: &dyn BlockingSessionStore, query: &SessionQuery) -> FoundSessions {
     store.find_sessions(query).unwrap()

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, ModelConfig, RunEnd, Timestamp, Usage};
 use agent_session::{
-    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
-    SessionRecorder, SessionSummary, SortBy, SpawnRef,
+    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder,
+    SessionSummary, SortBy, SpawnRef,
 };
 use scene::{Store, block_on, each_store};
 use serde_json::json;

@@ -7,10 +7,7 @@ use agent_core::compat::SeedVerbs as _;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentMessage, BasicAgent, ContinuationKind, History, ModelConfig, Usage};
-use agent_session::{
-    LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder,
-    TimeTravel,
-};
+use agent_session::{LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder, TimeTravel};
 use scene::{Kind, Store, kinds};
 use serde_json::json;
 
@@ -33,10 +30,7 @@ fn texts(history: &History) -> Vec<String> {
 }
 
 /// Two loops: one with a call, one without.
-async fn recorded(
-    agent: &mut BasicAgent,
-    store: &Store,
-) -> (SessionRecorder, Session) {
+async fn recorded(agent: &mut BasicAgent, store: &Store) -> (SessionRecorder, Session) {
     let recorder = SessionRecorder::attach(agent, store.clone());
     agent.chat("first").await.unwrap();
     agent.chat("second").await.unwrap();

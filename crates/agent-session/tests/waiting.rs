@@ -9,9 +9,7 @@ use std::process::{Command, Stdio};
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentEvent, Answer, BasicAgent, Effects, ModelConfig, RunEnd, Timestamp};
-use agent_session::{
-    LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder,
-};
+use agent_session::{LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder};
 use scene::{Kind, Store, kinds};
 use serde_json::json;
 

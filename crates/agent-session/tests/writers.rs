@@ -79,7 +79,10 @@ fn eight_processes_on_one_store_lose_no_loop_and_tear_no_file() {
                 std::fs::create_dir(&folder).unwrap();
                 std::fs::write(folder.join(GO), format!("{kind:?}")).unwrap();
                 Command::new(std::env::current_exe().unwrap())
-                    .args(["--exact", &scene::test_in(module_path!(), "a_child_writes_sessions_of_its_own_and_shared_ones")])
+                    .args([
+                        "--exact",
+                        &scene::test_in(module_path!(), "a_child_writes_sessions_of_its_own_and_shared_ones"),
+                    ])
                     .args(["--ignored", "--nocapture"])
                     .current_dir(folder)
                     .stdin(Stdio::null())

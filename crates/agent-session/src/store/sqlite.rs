@@ -55,8 +55,8 @@ use self::shared::Shared;
 use super::database::{CAN_BE_OPEN, Encoded, Words};
 use super::write_lock::{self, WriteLock};
 use super::{
-    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, MAX_SESSION_BYTES, Salvaged, SessionQuery,
-    files, id,
+    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, MAX_SESSION_BYTES, Salvaged,
+    SessionQuery, files, id,
 };
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;

@@ -47,7 +47,8 @@ fn every_flipped_bit_of_the_stored_bytes_is_noticed() {
         for (table, column, place) in
             [("lines", "line", "n"), ("records", "line", "number"), ("sessions", "sealed", "session")]
         {
-            let sizes = format!("SELECT {place} || ' ' || octet_length({column}) FROM {table} ORDER BY {place}");
+            let sizes =
+                format!("SELECT {place} || ' ' || octet_length({column}) FROM {table} ORDER BY {place}");
             for row in address.sql(&sizes) {
                 let row = row.unwrap();
                 let (at, size) = row.split_once(' ').unwrap();
@@ -95,7 +96,10 @@ fn rows_that_are_missing_moved_or_of_another_session_are_noticed_and_the_rest_is
             let refused = store.write_session("s-1").await;
             assert!(matches!(refused, Err(SessionError::Corrupt { .. })), "{harm}: {refused:?}");
             let salvaged = store.salvage_session("s-1").await.unwrap();
-            assert!(!salvaged.losses.is_empty() && salvaged.session.loops.len() <= whole.loops.len(), "{harm}");
+            assert!(
+                !salvaged.losses.is_empty() && salvaged.session.loops.len() <= whole.loops.len(),
+                "{harm}"
+            );
             address.sql(
                 "DELETE FROM lines; DELETE FROM records;
                  INSERT INTO lines TABLE kept_lines; INSERT INTO records TABLE kept_records",

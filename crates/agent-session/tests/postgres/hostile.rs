@@ -36,7 +36,8 @@ fn ids_and_texts_are_values_and_never_a_part_of_a_statement() {
             let recorder = SessionRecorder::attach(&mut agent, store.clone());
             agent.chat(text).await.unwrap();
             recorder.close().await.unwrap();
-            let found = store.find_sessions(&SessionQuery::new().with_agent(text).with_model(text)).await.unwrap();
+            let found =
+                store.find_sessions(&SessionQuery::new().with_agent(text).with_model(text)).await.unwrap();
             assert_eq!((found.total, found.sessions[0].summary.session_id.as_str()), (1, id.as_str()));
             assert!(found.unreadable.is_empty());
             let found = store.find_sessions(&SessionQuery::new().with_parent(text)).await.unwrap();
@@ -93,12 +94,13 @@ fn a_client_with_a_wrong_clock_takes_no_lease_and_keeps_its_own() {
         let mut past = at("s-1", 1);
         let recorder = SessionRecorder::attach(&mut past, store.clone());
         past.chat("Hi").await.unwrap();
-        let mut future = at("s-1", 100 * 365 * 86_400_000 * 10);
+        let mut future = at("s-1", 100 * 365 * 86_400_000 * 10).with_config_id("future");
         let other = SessionRecorder::attach(&mut future, store.clone());
         let refused = future.chat("Mine").await.unwrap_err().to_string();
         assert!(refused.contains("another process or recorder is writing this session"), "{refused}");
         past.chat("Still mine").await.unwrap();
-        let valid = "SELECT count(*) FROM leases WHERE expires_at > now() AND expires_at < now() + interval '1 hour'";
+        let valid =
+            "SELECT count(*) FROM leases WHERE expires_at > now() AND expires_at < now() + interval '1 hour'";
         assert_eq!(address.sql(valid), [Some("1".to_owned())]);
         recorder.close().await.unwrap();
         future.chat("Mine now").await.unwrap();
@@ -129,7 +131,10 @@ fn a_url_that_would_not_protect_is_refused_and_no_password_is_shown() {
         ("postgres://u:hidden@127.0.0.1/x?sslmode=verify-full", "Verified(None)"),
         ("postgres://u:hidden@db.example.com/x", "Verified(None)"),
         ("postgres://u:hidden@db.example.com/x?sslmode=disable", "Off"),
-        ("postgresql://u:hidden@db.example.com/x?sslmode=require&sslrootcert=%2Fa%20b.pem", "Verified(Some(\"/a b.pem\"))"),
+        (
+            "postgresql://u:hidden@db.example.com/x?sslmode=require&sslrootcert=%2Fa%20b.pem",
+            "Verified(Some(\"/a b.pem\"))",
+        ),
     ] {
         let shown = format!("{:?}", open(url).unwrap());
         assert!(shown.contains(&format!("tls: {tls}")) && !shown.contains("hidden"), "{shown}");
@@ -148,7 +153,10 @@ fn tables_of_a_later_version_are_refused_with_a_sentence() {
         drop(PostgresStore::open_with(address.config()).await.unwrap());
         address.sql("UPDATE looptree_store SET version = 2");
         let refused = PostgresStore::open_with(address.config()).await.unwrap_err();
-        assert!(matches!(refused, SessionError::UnsupportedVersion { found: 2, known: 1, .. }), "{refused:?}");
+        assert!(
+            matches!(refused, SessionError::UnsupportedVersion { found: 2, known: 1, .. }),
+            "{refused:?}"
+        );
         assert!(refused.to_string().ends_with("update looptree to read it"), "{refused}");
     });
 }
@@ -174,7 +182,8 @@ fn a_role_with_few_rights_records_and_one_without_any_is_told() {
         drop(PostgresStore::open_with(address.config()).await.unwrap());
         let (schema, role) = (&address.schema, format!("worker_{}", address.schema));
         let url = address.url.replace("postgres@", &format!("{role}@"));
-        let config = || PostgresConfig::new(&url).unwrap().with_schema(schema).with_lease(Duration::from_secs(60));
+        let config =
+            || PostgresConfig::new(&url).unwrap().with_schema(schema).with_lease(Duration::from_secs(60));
         address.sql(&format!("CREATE ROLE {role} LOGIN"));
         let refused = PostgresStore::open_with(config()).await.unwrap_err().to_string();
         assert!(refused.contains("permission denied"), "{refused}");

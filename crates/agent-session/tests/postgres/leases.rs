@@ -35,7 +35,8 @@ fn a_child_writes_rounds_until_it_is_killed_or_refused() {
     let address = Address { url: url.to_owned(), schema: schema.to_owned() };
     block_on(async {
         let store = open(&address).await;
-        let provider = ScriptedProvider::responding(|_| ScriptedReply::call("c", "wait", serde_json::json!({})));
+        let provider =
+            ScriptedProvider::responding(|_| ScriptedReply::call("c", "wait", serde_json::json!({})));
         let tool = ScriptedTool::new("wait", |_, _| async {
             tokio::time::sleep(Duration::from_millis(5)).await;
             Ok(agent_core::ToolResult::text("ok"))
@@ -124,8 +125,9 @@ fn a_paused_writer_is_refused_after_its_lease_and_two_writers_never_write_one_se
             tokio::time::sleep(LEASE + Duration::from_millis(300)).await;
             let mut records = None;
             if is_taken {
-                let (agent, recorder) = answering("s-1").restore_session(store.clone(), "s-1").await.unwrap();
-                agent.chat("Taken.").await.unwrap();
+                let agent = answering("s-1").with_tool(ScriptedTool::saying("wait", "ok"));
+                let (agent, recorder) = agent.restore_session(store.clone(), "s-1").await.unwrap();
+                drop(agent.resume().unwrap().collect().await);
                 records = Some((agent, recorder));
             }
             let before = store.load_session("s-1").await.unwrap();

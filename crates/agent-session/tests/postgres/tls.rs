@@ -16,19 +16,37 @@ fn openssl(dir: &Path, arguments: &[&str]) -> bool {
 /// A server with a certificate for `localhost` and 127.0.0.1 of an authority of its own, and another authority.
 fn server(dir: &Path) -> Option<Server> {
     super::address("tls")?;
-    std::fs::write(dir.join("ext"), "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n").unwrap();
+    std::fs::write(dir.join("ext"), "subjectAltName=DNS:localhost,IP:127.0.0.1\nbasicConstraints=CA:FALSE\n")
+        .unwrap();
     let new = ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"];
     let request = ["req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost"];
-    let is_made = openssl(dir, &[&new[..], &["-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"]].concat())
-        && openssl(dir, &[&new[..], &["-subj", "/CN=other", "-keyout", "o.key", "-out", "other.pem"]].concat())
-        && openssl(dir, &[&request[..], &["-keyout", "server.key", "-out", "server.csr"]].concat())
-        && openssl(
-            dir,
-            &[
-                "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days",
-                "2", "-extfile", "ext", "-out", "server.pem",
-            ],
-        );
+    let is_made =
+        openssl(dir, &[&new[..], &["-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem"]].concat())
+            && openssl(
+                dir,
+                &[&new[..], &["-subj", "/CN=other", "-keyout", "o.key", "-out", "other.pem"]].concat(),
+            )
+            && openssl(dir, &[&request[..], &["-keyout", "server.key", "-out", "server.csr"]].concat())
+            && openssl(
+                dir,
+                &[
+                    "x509",
+                    "-req",
+                    "-in",
+                    "server.csr",
+                    "-CA",
+                    "ca.pem",
+                    "-CAkey",
+                    "ca.key",
+                    "-CAcreateserial",
+                    "-days",
+                    "2",
+                    "-extfile",
+                    "ext",
+                    "-out",
+                    "server.pem",
+                ],
+            );
     if !is_made {
         println!("skipped: the tests of TLS to Postgres; there is no openssl to make certificates");
         return None;
@@ -41,7 +59,8 @@ fn server(dir: &Path) -> Option<Server> {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(directory.join("server.key"), std::fs::Permissions::from_mode(0o600)).unwrap();
     let file = |name: &str| directory.join(name).display().to_string();
-    let (key, certificate) = (format!("ssl_key_file={}", file("server.key")), format!("ssl_cert_file={}", file("server.pem")));
+    let (key, certificate) =
+        (format!("ssl_key_file={}", file("server.key")), format!("ssl_cert_file={}", file("server.pem")));
     Some(Server::start(&directory, Data::Removed, &["fsync=off", "ssl=on", &key, &certificate]).unwrap())
 }
 

@@ -47,7 +47,8 @@ pub(crate) enum Data {
 /// # Errors
 /// The reason why they cannot be used, as a sentence fragment.
 pub(crate) fn programs() -> Result<PathBuf, String> {
-    let mut folders: Vec<PathBuf> = std::env::var_os("LOOPTREE_POSTGRES_BIN").map(PathBuf::from).into_iter().collect();
+    let mut folders: Vec<PathBuf> =
+        std::env::var_os("LOOPTREE_POSTGRES_BIN").map(PathBuf::from).into_iter().collect();
     let mut versions: Vec<PathBuf> = Vec::new();
     for parent in ["/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"] {
         let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
@@ -58,7 +59,8 @@ pub(crate) fn programs() -> Result<PathBuf, String> {
     folders.push("/usr/local/pgsql/bin".into());
     let path = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&path));
-    let found = folders.into_iter().find(|dir| dir.join("initdb").is_file() && dir.join("postgres").is_file());
+    let found =
+        folders.into_iter().find(|dir| dir.join("initdb").is_file() && dir.join("postgres").is_file());
     found.ok_or_else(|| "there is no Postgres server; install the package postgresql".to_owned())
 }
 
@@ -74,7 +76,8 @@ fn as_user() -> Result<Vec<String>, String> {
     let user = ["postgres", "nobody"].into_iter().find(|user| number(&[user]).is_some());
     let user = user.ok_or("the server does not run as root, and there is no user postgres or nobody")?;
     let words = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
-    let group = Command::new("id").args(["-g", user]).output().map_err(|e| format!("id does not run: {e}"))?;
+    let group =
+        Command::new("id").args(["-g", user]).output().map_err(|e| format!("id does not run: {e}"))?;
     let group = String::from_utf8_lossy(&group.stdout).trim().to_owned();
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
     if let Some(word) = words.get_mut(4) {
@@ -111,12 +114,14 @@ impl Server {
         }
         if is_new {
             let initdb = text(&programs.join("initdb"));
-            let words = ["-D", &text(&database), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-k"];
+            let words =
+                ["-D", &text(&database), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-k"];
             run(&with(&[&[initdb.as_str()][..], &words[..], &["--no-sync"][..]].concat()))?;
         }
         let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr());
         let port = port.map_err(|e| format!("there is no free port: {e}"))?.port();
-        let mut words = with(&[&text(&programs.join("postgres")), "-D", &text(&database), "-p", &port.to_string()]);
+        let mut words =
+            with(&[&text(&programs.join("postgres")), "-D", &text(&database), "-p", &port.to_string()]);
         let usual = ["listen_addresses=127.0.0.1", "max_connections=300", "shared_buffers=64MB"];
         let sockets = format!("unix_socket_directories={}", text(directory));
         for setting in usual.iter().chain(settings).chain([&sockets.as_str()]) {
@@ -140,8 +145,10 @@ impl Server {
         let begun = Instant::now();
         // Its second last line tells when it accepts connections.
         let is_ready = || {
-            let file = std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap_or_default();
-            file.lines().any(|line| line.trim() == "ready") && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+            let file =
+                std::fs::read_to_string(self.directory.join("data/postmaster.pid")).unwrap_or_default();
+            file.lines().any(|line| line.trim() == "ready")
+                && TcpStream::connect(("127.0.0.1", self.port)).is_ok()
         };
         while !is_ready() {
             if begun.elapsed() > PATIENCE {
@@ -190,7 +197,9 @@ impl Server {
     /// The reason, as a sentence fragment.
     pub(crate) fn start_again(&mut self) -> Result<(), String> {
         let pipe = self.shell.stdin.as_mut().ok_or("the shell has no pipe")?;
-        pipe.write_all(RESTART).and_then(|()| pipe.flush()).map_err(|e| format!("the shell has ended: {e}"))?;
+        pipe.write_all(RESTART)
+            .and_then(|()| pipe.flush())
+            .map_err(|e| format!("the shell has ended: {e}"))?;
         self.wait_until_ready()
     }
 }

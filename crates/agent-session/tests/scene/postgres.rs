@@ -124,7 +124,11 @@ impl Address {
     }
 
     pub(crate) fn config(&self) -> PostgresConfig {
-        PostgresConfig::new(&self.url).unwrap().with_schema(&self.schema).with_lease(LEASE).with_connections(4)
+        PostgresConfig::new(&self.url)
+            .unwrap()
+            .with_schema(&self.schema)
+            .with_lease(LEASE)
+            .with_connections(4)
     }
 
     pub(crate) fn open(&self) -> PostgresStore {
@@ -137,9 +141,11 @@ impl Address {
         let ask = move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+                let (client, connection) =
+                    tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
                 tokio::spawn(connection);
-                let messages = client.simple_query(&text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
+                let messages =
+                    client.simple_query(&text).await.unwrap_or_else(|error| panic!("{text}: {error:?}"));
                 let rows = messages.iter().filter_map(|message| match message {
                     tokio_postgres::SimpleQueryMessage::Row(row) => Some(row.get(0).map(str::to_owned)),
                     _ => None,

@@ -48,7 +48,12 @@ impl<S: RowSource> Part<S> {
     }
 
     /// Returns the session with every line and record that is intact.
-    pub(in crate::store) fn session(&mut self, id: &str, sealed: Option<&Sealed>, bytes: usize) -> Option<Session> {
+    pub(in crate::store) fn session(
+        &mut self,
+        id: &str,
+        sealed: Option<&Sealed>,
+        bytes: usize,
+    ) -> Option<Session> {
         let end = sealed.map(|sealed| sealed.records.saturating_add(1));
         let mut reader = LineReader::new(id, bytes, Gaps::Filled);
         self.each(Rows::Lines, 0, sealed.map(|sealed| sealed.lines), |line| reader.take(line));

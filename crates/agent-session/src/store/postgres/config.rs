@@ -102,7 +102,8 @@ impl PostgresConfig {
             Some("disable") => Tls::Off,
             None | Some("require" | "verify-full") => Tls::Verified(roots),
             Some(_) => {
-                let reason = "its sslmode does not verify the server; use verify-full with TLS, or disable without";
+                let reason =
+                    "its sslmode does not verify the server; use verify-full with TLS, or disable without";
                 return Err(refused(reason.to_owned()));
             }
         };

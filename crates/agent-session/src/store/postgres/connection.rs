@@ -219,7 +219,11 @@ impl Connection {
     }
 
     /// Runs a statement whose rows are read one by one with [`next`](Self::next).
-    pub(super) async fn stream(&mut self, sql: &'static str, params: Params<'_>) -> Result<RowStream, Failure> {
+    pub(super) async fn stream(
+        &mut self,
+        sql: &'static str,
+        params: Params<'_>,
+    ) -> Result<RowStream, Failure> {
         let statement = self.statement(sql).await?;
         let params: Vec<_> = params.to_vec();
         let stream = timeout(self.limit, self.client.query_raw(&statement, params)).await;
@@ -248,8 +252,9 @@ impl Connection {
 fn tls(roots: Option<&std::path::Path>) -> Result<ClientConfig, SessionError> {
     let failed = |error: rustls::Error| SessionError::store("TLS", "set up", error);
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let builder =
-        ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(failed)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(failed)?;
     let Some(path) = roots else {
         return Ok(builder.with_platform_verifier().map_err(failed)?.with_no_client_auth());
     };

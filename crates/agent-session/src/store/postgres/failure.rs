@@ -59,7 +59,8 @@ impl From<SessionError> for Failure {
 
 impl Failure {
     pub(super) fn named(self, place: &str, action: &'static str) -> SessionError {
-        let database = |source: BoxError| SessionError::Database { path: PathBuf::from(place), action, source };
+        let database =
+            |source: BoxError| SessionError::Database { path: PathBuf::from(place), action, source };
         match self {
             Self::Session(error) => error,
             Self::Silent(time) => {

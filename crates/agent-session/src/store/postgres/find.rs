@@ -176,7 +176,8 @@ async fn find_rows(
          LIMIT {limit} OFFSET {offset}"
     );
     for row in connection.query_once(&sql, &conditions.params()).await? {
-        let (id, sealed, is_written): (String, &[u8], bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+        let (id, sealed, is_written): (String, &[u8], bool) =
+            (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
         match look(connection, &id, sealed, is_written, asked).await? {
             Ok(session) => found.sessions.push(session),
             Err(damage) => {
@@ -226,7 +227,8 @@ async fn hits(
             match connection.next(&mut stream).await? {
                 None => is_last = true,
                 Some(row) => {
-                    let (name, n, line): (String, i64, Vec<u8>) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+                    let (name, n, line): (String, i64, Vec<u8>) =
+                        (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
                     bytes += line.len();
                     lines.push((name, n, line));
                 }
@@ -284,7 +286,9 @@ pub(super) async fn ids(shared: &Shared, listed: Listed) -> Result<Vec<SessionId
         let sql = format!("SELECT id FROM sessions WHERE {} ORDER BY changed DESC", listed.filter());
         let rows = used.connection.query_once(&sql, &[]).await?;
         used.back();
-        rows.iter().map(|row| Ok(SessionId::from(row.try_get::<_, String>(0)?))).collect::<Result<_, Failure>>()
+        rows.iter()
+            .map(|row| Ok(SessionId::from(row.try_get::<_, String>(0)?)))
+            .collect::<Result<_, Failure>>()
     };
     list.await.map_err(|failure| failure.named(&shared.place, "read"))
 }

@@ -173,7 +173,11 @@ pub(super) async fn extend(
 }
 
 /// Returns why a lease is not valid any more.
-pub(super) async fn reason(connection: &mut Connection, id: &SessionId, fence: i64) -> Result<String, Failure> {
+pub(super) async fn reason(
+    connection: &mut Connection,
+    id: &SessionId,
+    fence: i64,
+) -> Result<String, Failure> {
     let holder = connection.query(HOLDER, &[&id.as_str()]).await?;
     let Some(row) = holder.first() else {
         return Ok("it ended, and was taken and given back by another writer".to_owned());

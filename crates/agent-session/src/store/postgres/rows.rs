@@ -139,8 +139,7 @@ impl Whole {
             said
         });
         let lines = encoded.lines.len() as u64;
-        let columns =
-            Columns::of(&encoded.summary, encoded.waits.as_ref(), lines, session.journal_records)?;
+        let columns = Columns::of(&encoded.summary, encoded.waits.as_ref(), lines, session.journal_records)?;
         Ok(Self {
             id: session.session_id.clone(),
             hashes: encoded.lines.iter().map(|line| Sha256::digest(line).into()).collect(),
@@ -181,7 +180,8 @@ impl Whole {
         if !lease::hold(connection, &self.id, fence, config.lease).await? {
             return Ok(false);
         }
-        let Columns { agent, parent, models, created_at, last_active_at, status, tokens, cost, .. } = &self.columns;
+        let Columns { agent, parent, models, created_at, last_active_at, status, tokens, cost, .. } =
+            &self.columns;
         let Columns { deferred, records, sealed, .. } = &self.columns;
         let rows = connection
             .query(
@@ -217,7 +217,8 @@ impl Whole {
 
     /// Writes the lines that differ from the stored ones.
     async fn put_lines(&self, connection: &mut Connection, row: i64) -> Result<(), Failure> {
-        let stored = connection.query("SELECT n, sha256(line) FROM lines WHERE session = $1", &[&row]).await?;
+        let stored =
+            connection.query("SELECT n, sha256(line) FROM lines WHERE session = $1", &[&row]).await?;
         let mut known: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
         for line in &stored {
             known.insert(line.try_get(0)?, line.try_get(1)?);

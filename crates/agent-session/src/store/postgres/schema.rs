@@ -62,13 +62,15 @@ async fn check_server(connection: &mut Connection) -> Result<(), Failure> {
 /// [`SessionError::UnsupportedVersion`] when they are of a later version.
 async fn version(pool: &Pool, connection: &mut Connection) -> Result<Option<usize>, Failure> {
     let schema = &pool.config().schema;
-    let table = format!("\"{schema}\".looptree_store");
-    let rows = connection.query("SELECT to_regclass($1::text)::text", &[&table]).await?;
-    let found: Option<String> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
-    if found.is_none() {
+    // The tables of the catalogue, because functions such as `to_regclass` answer from a cache, in which what another process
+    // has made meanwhile can be missing.
+    let sql = "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+               WHERE n.nspname = $1 AND c.relname = 'looptree_store'";
+    if connection.query(sql, &[schema]).await?.is_empty() {
         return Ok(None);
     }
-    let rows = connection.query_once("SELECT version FROM looptree_store", &[]).await?;
+    let rows =
+        connection.query_once(&format!("SELECT version FROM \"{schema}\".looptree_store"), &[]).await?;
     let found: i32 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     let found = u32::try_from(found).unwrap_or_default();
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
@@ -82,8 +84,7 @@ async fn version(pool: &Pool, connection: &mut Connection) -> Result<Option<usiz
 async fn create_schema(pool: &Pool, connection: &mut Connection) -> Result<(), Failure> {
     let schema = &pool.config().schema;
     // A role without the right to create schemas can use one that exists.
-    let rows = connection.query("SELECT to_regnamespace($1::text) IS NULL", &[schema]).await?;
-    if rows.first().map_or(Ok(false), |row| row.try_get(0))? {
+    if connection.query("SELECT FROM pg_namespace WHERE nspname = $1", &[schema]).await?.is_empty() {
         connection.batch(&format!("CREATE SCHEMA \"{schema}\"")).await?;
     }
     Ok(())

@@ -22,13 +22,24 @@ pub enum SessionError {
         /// The store, as it describes itself.
         store: String,
     },
-    /// Another writer has this session.
+    /// Another writer has this session, or a killed one had it and its lease has not ended.
     #[error(
         "another process or recorder is writing this session; end it, or record under another session id ({lock} is locked)"
     )]
     Locked {
         /// The lock: the path of a file, or another name for it.
         lock: String,
+    },
+    /// The right to write the session has ended: its lease was not renewed in time, because the process was paused or lost
+    /// its connection. Nothing was written, and another process may have continued the session.
+    #[error(
+        "the lease of session {session_id} was lost, and nothing was written: {reason}; load the session again before you continue it"
+    )]
+    LeaseLost {
+        /// The id of the session.
+        session_id: SessionId,
+        /// The reason, as a sentence fragment.
+        reason: String,
     },
     /// The id cannot be the name of a file.
     #[error("the session id {id:?} cannot be used as a file name: {reason}")]

@@ -83,15 +83,21 @@ pub use platform::sessions_folder;
 pub use recorder::{Flushing, SessionRecorder};
 #[doc(inline)]
 pub use schema::{event_schema, session_schema};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[doc(inline)]
+pub use store::MAX_SESSION_BYTES;
+#[cfg(feature = "sqlite")]
+#[doc(inline)]
+pub use store::SqliteStore;
 #[doc(inline)]
 pub use store::{
     AgentSessions, BlockingSessionStore, BlockingSessionWriter, FoundSession, FoundSessions, JsonStore, Loss,
     MAX_FILE_BYTES, MAX_ID_BYTES, MAX_PAGE, MAX_WRITE_JOBS, Order, PendingWrite, Salvaged, SessionQuery,
     SessionReader, SessionRecord, SessionStore, SessionSummary, SessionWriter, SortBy, TextHit, WriteJob,
 };
-#[cfg(feature = "sqlite")]
+#[cfg(feature = "postgres")]
 #[doc(inline)]
-pub use store::{MAX_SESSION_BYTES, SqliteStore};
+pub use store::{PostgresConfig, PostgresStore};
 #[doc(inline)]
 pub use travel::{Arrival, Comparison, OutlineTurn, TimeTravel};
 #[doc(inline)]

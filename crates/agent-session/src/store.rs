@@ -31,12 +31,16 @@
 //! ```
 
 mod blocking;
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+mod database;
 pub(crate) mod files;
 mod id;
 pub(crate) mod journal;
 mod json;
 pub(crate) mod lines;
 mod pool_writer;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod query;
 mod record;
 mod salvage;
@@ -56,13 +60,17 @@ use async_trait::async_trait;
 
 pub use blocking::{BlockingSessionStore, BlockingSessionWriter, MAX_WRITE_JOBS, WriteJob};
 pub(crate) use blocking::{drop_on_pool, on_pool};
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+pub use database::MAX_SESSION_BYTES;
 pub use id::MAX_ID_BYTES;
 pub use json::{AgentSessions, JsonStore, MAX_FILE_BYTES};
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresConfig, PostgresStore};
 pub use query::{FoundSession, FoundSessions, MAX_PAGE, Order, SessionQuery, SortBy, TextHit};
 pub use record::{PendingWrite, SessionReader, SessionRecord, SessionWriter};
 pub use salvage::{Loss, Salvaged};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{MAX_SESSION_BYTES, SqliteStore};
+pub use sqlite::SqliteStore;
 pub use summary::SessionSummary;
 
 use crate::error::SessionError;

@@ -248,7 +248,7 @@ fn an_agent_goes_on_elsewhere_with_conversation_ids_and_counters() {
 /// Two handles on one store, as two processes have them.
 #[test]
 fn what_one_handle_writes_another_reads_at_once() {
-    for kind in scene::KINDS {
+    for kind in scene::kinds() {
         let dir = tempfile::tempdir().unwrap();
         let (one, two) = (kind.open(dir.path()), kind.open(dir.path()));
         block_on(async {

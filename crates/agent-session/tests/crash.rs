@@ -17,7 +17,7 @@ use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ExecutionLimits, ModelConfig};
 use agent_session::{LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
-use scene::{KINDS, Kind};
+use scene::{Kind, kinds};
 
 /// The file without which the child does nothing, so that running all ignored tests does no harm.
 const GO: &str = "go";
@@ -88,13 +88,14 @@ fn the_child_records_until_it_is_killed() {
 /// The kind of store that the child was told.
 fn kind() -> Kind {
     let name = std::fs::read_to_string(GO).unwrap();
-    *KINDS.iter().find(|k| format!("{k:?}") == name).unwrap()
+    Kind::named(&name)
 }
 
 fn child(dir: &Path, kind: Kind) -> Child {
     std::fs::write(dir.join(GO), format!("{kind:?}")).unwrap();
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "the_child_records_until_it_is_killed", "--ignored", "--nocapture"])
+        .args(["--exact", &scene::test_in(module_path!(), "the_child_records_until_it_is_killed")])
+        .args(["--ignored", "--nocapture"])
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -117,7 +118,7 @@ fn events_of(session: &Session) -> usize {
 /// REQ-216, B-178.
 #[test]
 fn a_killed_process_leaves_a_session_that_loads_resumes_and_has_all_that_was_acknowledged() {
-    for kind in KINDS {
+    for kind in kinds() {
         kill_and_look(*kind);
     }
 }
@@ -139,6 +140,7 @@ fn kill_and_look(kind: Kind) {
         child.kill().unwrap();
         child.wait().unwrap();
         out.read_to_string(&mut text).unwrap();
+        kind.after_kill(dir.path());
 
         let loaded = store.load_session("killed").unwrap();
         let (safe, found) = (acknowledged(&text), events_of(&loaded));
@@ -160,7 +162,7 @@ fn kill_and_look(kind: Kind) {
 /// B-180.
 #[test]
 fn while_one_process_writes_another_reads_and_is_told_that_it_may_not_write() {
-    for kind in KINDS {
+    for kind in kinds() {
         read_beside_a_writer(*kind);
     }
 }
@@ -179,13 +181,14 @@ fn read_beside_a_writer(kind: Kind) {
     assert_eq!(loaded.loops[0].status, LoopStatus::Running);
     let refused = store.save_session(&loaded);
     assert!(
-        matches!(&refused, Err(SessionError::Locked { lock }) if lock.ends_with("killed.lock")),
+        matches!(&refused, Err(SessionError::Locked { lock }) if lock.contains("killed.lock") || lock.starts_with("session killed in ")),
         "{refused:?}"
     );
     assert!(matches!(store.delete_session("killed"), Err(SessionError::Locked { .. })));
 
     child.kill().unwrap();
     child.wait().unwrap();
+    kind.after_kill(dir.path());
     let loaded = store.load_session("killed").unwrap();
     assert_eq!(loaded.loops[0].status, LoopStatus::Interrupted);
     store.save_session(&loaded).unwrap();

@@ -13,7 +13,7 @@ use agent_core::{
     AgentError, BasicAgent, HistoryError, Message, ModelConfig, RunEnd, SessionId, Timestamp, ToolResult,
 };
 use agent_session::{JsonStore, OpenRuns, RestoreSession, SessionError, SessionRecorder, SessionStore};
-use scene::KINDS;
+use scene::kinds;
 use serde_json::json;
 
 const GO: &str = "go";
@@ -53,7 +53,7 @@ fn history_error(error: SessionError) -> HistoryError {
 /// The run has ended; another process stores the result; a third one continues.
 #[test]
 fn a_call_of_a_run_that_has_ended_is_completed_in_another_process() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         block_on(async {
             let store = kind.open(dir.path());
@@ -116,7 +116,11 @@ fn a_call_is_completed_after_its_process_was_killed() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(GO), "").unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "a_process_is_killed_with_a_deferred_call", "--ignored"])
+        .args([
+            "--exact",
+            &scene::test_in(module_path!(), "a_process_is_killed_with_a_deferred_call"),
+            "--ignored",
+        ])
         .current_dir(dir.path())
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -22,12 +22,12 @@ use agent_core::{
     agent_loop_parallel, event_channel,
 };
 use agent_session::{
-    BlockingSessionStore, JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session,
-    SessionQuery, SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
+    JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session, SessionQuery,
+    SessionRecorder, SessionSummary, TimeTravel, pi, to_markdown,
 };
 use async_trait::async_trait;
 use proptest::prelude::*;
-use scene::KINDS;
+use scene::kinds;
 use serde_json::json;
 
 /// A model that answers with its instructions and what it was asked.
@@ -84,7 +84,7 @@ fn assert_tree_is_consistent(session: &Session) {
 /// REQ-213.
 #[tokio::test]
 async fn a_judged_group_is_in_the_tree_with_its_selection_its_judge_and_its_tokens() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -146,7 +146,7 @@ async fn a_judged_group_is_in_the_tree_with_its_selection_its_judge_and_its_toke
 /// REQ-213: after the end of a group, and before anything else is said, the conversation is the winner's.
 #[tokio::test]
 async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut first = agent();
@@ -172,7 +172,7 @@ async fn an_agent_restored_after_a_group_goes_on_from_the_selected_branch() {
 /// REQ-213: an exploration has no selection until one is taken over.
 #[tokio::test]
 async fn taking_over_a_branch_is_written_down() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -233,7 +233,7 @@ async fn a_recorder_in_memory_makes_the_same_tree_of_the_same_events() {
 /// Loads the session after each record.
 struct Looking {
     inner: Arc<dyn Journal>,
-    store: Arc<dyn BlockingSessionStore>,
+    store: scene::Store,
     seen: Mutex<Vec<LoadedSession>>,
 }
 
@@ -244,7 +244,7 @@ impl std::fmt::Debug for Looking {
 }
 
 impl Looking {
-    fn at(agent: &mut BasicAgent, store: &Arc<dyn BlockingSessionStore>) -> Arc<Self> {
+    fn at(agent: &mut BasicAgent, store: &scene::Store) -> Arc<Self> {
         let inner = agent.config().services.journal.unwrap();
         let looking = Arc::new(Self { inner, store: store.clone(), seen: Mutex::default() });
         agent.set_journal(Some(Arc::clone(&looking) as Arc<dyn Journal>));
@@ -274,7 +274,7 @@ impl Journal for Looking {
 /// REQ-213: D30.
 #[tokio::test]
 async fn a_session_loads_at_every_record_of_a_group_and_shows_how_far_each_branch_is() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -337,7 +337,7 @@ fn copy_files(from: &Path, to: &Path) {
 /// REQ-213: what a crash leaves of a group.
 #[tokio::test]
 async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -354,7 +354,10 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
         latch.reached().await;
         // What is on the disk now is what a killed process leaves.
         let copy = tempfile::tempdir().unwrap();
-        copy_files(dir.path(), copy.path());
+        match kind.is_in_folder() {
+            true => copy_files(dir.path(), copy.path()),
+            false => kind.copy(dir.path(), copy.path()),
+        }
         exploration.abort();
         drop(exploration.finish().await.unwrap());
         drop(recorder);
@@ -384,7 +387,7 @@ async fn branches_that_were_cut_off_are_interrupted_and_each_can_be_gone_on_with
 /// REQ-213: a group may be the first thing in its session, and aborted branches are Aborted.
 #[tokio::test]
 async fn a_group_that_opens_its_session_and_is_aborted_is_recorded_so() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -466,7 +469,7 @@ fn spec(fate: &Fate) -> BranchSpec {
 }
 
 /// What a list says of the only session.
-fn listed(store: &Arc<dyn BlockingSessionStore>) -> SessionSummary {
+fn listed(store: &scene::Store) -> SessionSummary {
     let mut found = store.find_sessions(&SessionQuery::new()).unwrap();
     assert_eq!((found.sessions.len(), found.unreadable.len()), (1, 0));
     found.sessions.remove(0).summary
@@ -479,7 +482,7 @@ proptest! {
     #[test]
     fn whatever_becomes_of_branches_the_tree_is_consistent_and_loads_as_it_was(
         groups in prop::collection::vec(prop::collection::vec(fate(), 1..4), 1..4),
-        kind in prop::sample::select(KINDS),
+        kind in prop::sample::select(kinds()),
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
@@ -524,7 +527,7 @@ proptest! {
 /// REQ-213: a selection that was not taken over is not what the conversation goes on from.
 #[tokio::test]
 async fn a_selected_branch_that_came_too_late_is_not_the_head() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -557,7 +560,7 @@ async fn a_selected_branch_that_came_too_late_is_not_the_head() {
 /// REQ-213, B-183: a fork holds one way, so the branch that it was taken from is what it goes on from.
 #[tokio::test]
 async fn a_fork_of_a_branch_that_was_not_selected_goes_on_from_that_branch() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();
@@ -633,7 +636,7 @@ fn the_end_of_a_group_that_was_never_announced_changes_nothing() {
 /// REQ-213: an agent may go on while branches of it run.
 #[tokio::test]
 async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent();

@@ -10,7 +10,7 @@ use agent_core::run::{ReadMessagesError, StoredMessages};
 use agent_core::{AgentEvent, History, MessageRef, ToolExecutionStrategy};
 use agent_session::{LoopStatus, RecordedEvent, Session, SessionRecorder};
 use proptest::prelude::*;
-use scene::{KINDS, Looking, act, agent, block_on, perform, play};
+use scene::{Looking, act, agent, block_on, kinds, perform, play};
 
 fn strategy() -> impl Strategy<Value = ToolExecutionStrategy> {
     prop_oneof![
@@ -39,7 +39,7 @@ proptest! {
     fn after_every_record_the_session_gives_back_the_open_run_and_its_messages(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..6),
-        kind in prop::sample::select(KINDS),
+        kind in prop::sample::select(kinds()),
         strategy in strategy(),
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -88,7 +88,7 @@ proptest! {
     fn what_is_in_memory_what_the_journal_gives_and_what_the_file_gives_are_equal(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..6),
-        kind in prop::sample::select(KINDS),
+        kind in prop::sample::select(kinds()),
         strategy in strategy(),
     ) {
         let dir = tempfile::tempdir().unwrap();
@@ -126,7 +126,7 @@ proptest! {
     fn the_conversation_after_each_loop_is_the_one_that_the_agent_had(
         plays in prop::collection::vec(play(), 0..8),
         acts in prop::collection::vec(act(), 1..8),
-        kind in prop::sample::select(KINDS),
+        kind in prop::sample::select(kinds()),
     ) {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());

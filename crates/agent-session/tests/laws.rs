@@ -13,7 +13,7 @@ use agent_core::{
 };
 use agent_session::{Session, SessionRecorder};
 use proptest::prelude::*;
-use scene::{KINDS, act, agent, block_on, cases, perform, play};
+use scene::{act, agent, block_on, cases, kinds, perform, play};
 use serde_json::json;
 
 /// A loop of one of three sessions.
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn whatever_was_recorded_loads_as_it_was_saved(
         events in prop::collection::vec(event(), 0..40),
-        kind in prop::sample::select(KINDS),
+        kind in prop::sample::select(kinds()),
     ) {
         let recorder = SessionRecorder::new();
         events.iter().for_each(|e| recorder.on_event(e));

@@ -15,7 +15,7 @@ use agent_session::{
     SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
 };
 use proptest::prelude::*;
-use scene::{Act, KINDS, Kind, Looking, Play, act, agent, block_on, cases, perform, play};
+use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, kinds, perform, play};
 
 fn find(store: &dyn BlockingSessionStore, query: &SessionQuery) -> FoundSessions {
     store.find_sessions(query).unwrap()
@@ -103,7 +103,7 @@ proptest! {
     ) {
         let strategy =
             if is_parallel { ToolExecutionStrategy::Parallel } else { ToolExecutionStrategy::Sequential };
-        for kind in KINDS {
+        for kind in kinds() {
             block_on(law(*kind, plays.clone(), acts.clone(), strategy));
         }
     }

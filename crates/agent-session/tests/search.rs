@@ -8,14 +8,14 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, CostConfig, ModelConfig, RunEnd, Timestamp, Usage};
 use agent_session::{
-    BlockingSessionStore, LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery,
-    SessionRecorder, SessionSummary, SortBy, SpawnRef,
+    LoopStatus, MAX_PAGE, Order, RestoreSession, Session, SessionError, SessionQuery, SessionRecorder,
+    SessionSummary, SortBy, SpawnRef,
 };
-use scene::{block_on, each_store};
+use scene::{Store, block_on, each_store};
 use serde_json::json;
 
 /// Five sessions: two of `a`, two of `b`, one that is a sub-agent's; with different models, costs and words.
-async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
+async fn fill(store: &Store) -> Vec<SessionRecorder> {
     let mut recorders = Vec::new();
     for (n, (id, agent, model, tokens, prompt, reply)) in [
         ("s-1", "a", "small", 1_000, "The linker fails with error 42", "Add the library to the path."),
@@ -60,7 +60,7 @@ async fn fill(store: &Arc<dyn BlockingSessionStore>) -> Vec<SessionRecorder> {
 
 #[track_caller]
 #[expect(clippy::needless_pass_by_value, reason = "each query is made for its check")]
-fn check(store: &Arc<dyn BlockingSessionStore>, query: SessionQuery, expect: &[&str]) {
+fn check(store: &Store, query: SessionQuery, expect: &[&str]) {
     let found = store.find_sessions(&query).unwrap();
     let ids: Vec<&str> = found.sessions.iter().map(|s| s.summary.session_id.as_str()).collect();
     assert_eq!(ids, expect, "{query:?}");

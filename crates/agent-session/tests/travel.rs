@@ -4,18 +4,14 @@
 mod scene;
 
 use agent_core::compat::SeedVerbs as _;
-use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentMessage, BasicAgent, ContinuationKind, History, ModelConfig, Usage};
-use agent_session::{
-    BlockingSessionStore, LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder,
-    TimeTravel,
-};
-use scene::{KINDS, Kind};
+use agent_session::{LoopStatus, Point, RestoreSession, Session, SessionError, SessionRecorder, TimeTravel};
+use scene::{Kind, Store, kinds};
 use serde_json::json;
 
-fn store(kind: Kind) -> (tempfile::TempDir, Arc<dyn BlockingSessionStore>) {
+fn store(kind: Kind) -> (tempfile::TempDir, Store) {
     let dir = tempfile::tempdir().unwrap();
     let store = kind.open(dir.path());
     (dir, store)
@@ -34,10 +30,7 @@ fn texts(history: &History) -> Vec<String> {
 }
 
 /// Two loops: one with a call, one without.
-async fn recorded(
-    agent: &mut BasicAgent,
-    store: &Arc<dyn BlockingSessionStore>,
-) -> (SessionRecorder, Session) {
+async fn recorded(agent: &mut BasicAgent, store: &Store) -> (SessionRecorder, Session) {
     let recorder = SessionRecorder::attach(agent, store.clone());
     agent.chat("first").await.unwrap();
     agent.chat("second").await.unwrap();
@@ -82,7 +75,7 @@ async fn a_session_names_every_place_at_which_its_conversation_can_be_cut() {
 /// B-183.
 #[tokio::test]
 async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_came_from() {
-    for kind in KINDS {
+    for kind in kinds() {
         let (dir, store) = store(*kind);
         let mut agent = with(script());
         let (recorder, session) = recorded(&mut agent, &store).await;
@@ -91,6 +84,8 @@ async fn a_fork_is_a_new_file_with_the_way_to_the_place_and_a_link_to_where_it_c
             Kind::Json => std::fs::read(dir.path().join("sessions/s-1.json")).unwrap(),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite => serde_json::to_vec(&*store.load_session("s-1").unwrap()).unwrap(),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres => serde_json::to_vec(&*store.load_session("s-1").unwrap()).unwrap(),
         };
         let before = origin();
         let point = Point::new(session.loops[0].loop_id.clone(), 3);
@@ -133,7 +128,7 @@ fn segment(session: &Session) -> String {
 /// B-183.
 #[tokio::test]
 async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost() {
-    for kind in KINDS {
+    for kind in kinds() {
         let (_dir, store) = store(*kind);
         let mut agent = with(script());
         let (recorder, session) = recorded(&mut agent, &store).await;
@@ -164,7 +159,7 @@ async fn a_rewound_agent_goes_on_in_the_same_session_and_nothing_of_it_is_lost()
 
 #[tokio::test]
 async fn back_to_the_middle_of_a_loop_the_next_prompt_follows_what_is_left() {
-    for kind in KINDS {
+    for kind in kinds() {
         let (_dir, store) = store(*kind);
         let mut agent = with(script());
         let (recorder, session) = recorded(&mut agent, &store).await;
@@ -187,7 +182,7 @@ async fn back_to_the_middle_of_a_loop_the_next_prompt_follows_what_is_left() {
 /// B-183.
 #[tokio::test]
 async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
-    for kind in KINDS {
+    for kind in kinds() {
         let (_dir, store) = store(*kind);
         let (_recorder, session) = recorded(&mut with(script()), &store).await;
         let point = Point::new(session.loops[0].loop_id.clone(), 4);
@@ -210,7 +205,7 @@ async fn a_fork_that_was_made_without_an_agent_is_gone_on_with_as_a_branch() {
 
 #[tokio::test]
 async fn an_agent_that_waits_or_runs_does_not_travel() {
-    for kind in KINDS {
+    for kind in kinds() {
         let (_dir, store) = store(*kind);
         let mut agent = with(vec![ScriptedReply::call("c1", "ask", json!({}))]);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());

@@ -6,14 +6,11 @@ mod scene;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{AgentError, AgentEvent, Answer, BasicAgent, Effects, ModelConfig, RunEnd, Timestamp};
-use agent_session::{
-    BlockingSessionStore, LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder,
-};
-use scene::{KINDS, Kind};
+use agent_session::{LoopStatus, OpenRuns, RestoreSession, SessionError, SessionRecorder};
+use scene::{Kind, Store, kinds};
 use serde_json::json;
 
 /// The file without which a child does nothing, so that running all ignored tests does no harm.
@@ -41,7 +38,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 fn child(dir: &Path, name: &str) {
     std::fs::write(dir.join(GO), "").unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", name, "--ignored"])
+        .args(["--exact", &scene::test_in(module_path!(), name), "--ignored"])
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
@@ -91,10 +88,11 @@ fn the_second_process_answers() {
 /// X5: suspended in one process, answered in a second, run on in a third.
 #[test]
 fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_third() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         kind.note(dir.path());
         child(dir.path(), "the_first_process_asks");
+        kind.after_kill(dir.path());
         child(dir.path(), "the_second_process_answers");
         let store = kind.open(dir.path());
         let found = block_on(store.unfinished()).unwrap();
@@ -123,7 +121,7 @@ fn a_question_of_one_process_is_answered_by_a_second_and_the_run_goes_on_in_a_th
     }
 }
 
-async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessionStore> {
+async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Store {
     let store = kind.open(dir);
     let mut agent = agent(vec![deploys(calls)]);
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
@@ -136,7 +134,7 @@ async fn asked(kind: Kind, dir: &Path, calls: &[&str]) -> Arc<dyn BlockingSessio
 /// numbers follow from the recorded events; no file has them.
 #[tokio::test]
 async fn the_numbers_of_events_continue_after_an_answer_and_a_restart() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut first = agent(vec![deploys(&["c1"])]);
@@ -176,7 +174,7 @@ async fn the_numbers_of_events_continue_after_an_answer_and_a_restart() {
 /// X5.
 #[tokio::test]
 async fn of_several_questions_each_is_answered_by_itself_in_any_order() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = asked(*kind, dir.path(), &["c1", "c2", "c3"]).await;
         let deny = Answer::Deny { reason: "not this one".into() };
@@ -242,7 +240,7 @@ async fn what_does_not_wait_is_not_answered_and_says_why() {
 /// X5, B-180.
 #[tokio::test]
 async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let mut agent = agent(vec![deploys(&["c1"]), ScriptedReply::text("done")]);
@@ -260,7 +258,7 @@ async fn where_a_process_has_the_session_open_the_answer_is_to_be_given_there() 
 /// X5: only the sessions that may wait are loaded.
 #[tokio::test]
 async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = asked(*kind, dir.path(), &["c1"]).await;
         for n in 2..6 {
@@ -288,7 +286,7 @@ async fn of_many_sessions_those_that_are_over_are_not_unfinished() {
 /// Attack 6: the approver of one call does not approve another one that took its place.
 #[test]
 fn an_answer_to_a_call_that_was_not_shown_is_refused() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let seen = {
@@ -319,7 +317,7 @@ fn an_answer_to_a_call_that_was_not_shown_is_refused() {
 #[test]
 fn new_folders_of_a_store_are_private() {
     use std::os::unix::fs::PermissionsExt as _;
-    for kind in KINDS {
+    for kind in kinds().iter().filter(|kind| kind.is_in_folder()) {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("a/b");
         drop(kind.open(&folder));

@@ -13,7 +13,7 @@ use agent_core::{AgentMessage, BasicAgent, LoopId, MessageRef, ModelConfig, Time
 use agent_session::{
     BlockingSessionStore, LoopRecord, LoopStatus, Session, SessionError, SessionQuery, SessionRecorder,
 };
-use scene::{KINDS, block_on};
+use scene::{Kind, block_on, kinds};
 
 const PROCESSES: usize = 8;
 /// Sessions that all processes write by turns.
@@ -28,7 +28,7 @@ const GO: &str = "go";
 #[ignore = "the child of another test"]
 fn a_child_writes_sessions_of_its_own_and_shared_ones() {
     let Ok(name) = std::fs::read_to_string(GO) else { return };
-    let kind = *KINDS.iter().find(|k| format!("{k:?}") == name).unwrap();
+    let kind = Kind::named(&name);
     let me = std::env::current_dir().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
     let store = kind.open(Path::new(".."));
     let mut locked = 0;
@@ -70,7 +70,7 @@ fn add_loop(store: &dyn BlockingSessionStore, id: &str, me: &str, round: usize) 
 /// B-180, REQ-216.
 #[test]
 fn eight_processes_on_one_store_lose_no_loop_and_tear_no_file() {
-    for kind in KINDS {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         let store = kind.open(dir.path());
         let children: Vec<_> = (0..PROCESSES)
@@ -79,8 +79,11 @@ fn eight_processes_on_one_store_lose_no_loop_and_tear_no_file() {
                 std::fs::create_dir(&folder).unwrap();
                 std::fs::write(folder.join(GO), format!("{kind:?}")).unwrap();
                 Command::new(std::env::current_exe().unwrap())
-                    .args(["--exact", "a_child_writes_sessions_of_its_own_and_shared_ones", "--ignored"])
-                    .arg("--nocapture")
+                    .args([
+                        "--exact",
+                        &scene::test_in(module_path!(), "a_child_writes_sessions_of_its_own_and_shared_ones"),
+                    ])
+                    .args(["--ignored", "--nocapture"])
                     .current_dir(folder)
                     .stdin(Stdio::null())
                     .stdout(Stdio::piped())

@@ -16,7 +16,7 @@ mod summary_line;
 pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(in crate::store) use head::JournalHead;
 pub(crate) use line::{Line, LineWriter};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(crate) use replay::{FORM, Lines, form_of};
 pub(crate) use replay::{Replayed, Saved, begin, replay};
 pub(in crate::store) use summary_line::{SUMMARY, SummaryLine};

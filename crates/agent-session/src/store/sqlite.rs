@@ -39,7 +39,6 @@ mod read;
 mod rows;
 mod salvage;
 mod schema;
-mod sealed;
 mod shared;
 mod write;
 
@@ -51,20 +50,18 @@ use agent_core::journal::Durability;
 
 use self::failure::Failure;
 use self::mark::Mark;
-use self::rows::{Encoded, Words};
 use self::schema::Content;
 use self::shared::Shared;
+use super::database::{CAN_BE_OPEN, Encoded, Words};
 use super::write_lock::{self, WriteLock};
 use super::{
-    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, Salvaged, SessionQuery, files, id,
+    BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, MAX_SESSION_BYTES, Salvaged,
+    SessionQuery, files, id,
 };
 use crate::error::SessionError;
 use crate::loaded::LoadedSession;
 use crate::model::Session;
 use crate::unfinished::UnfinishedSessions;
-
-/// The default limit for the size of a session that is read: 512 MiB, the sum of its rows.
-pub const MAX_SESSION_BYTES: u64 = 512 << 20;
 
 /// A store of sessions in a SQLite database. Clones are handles to the same database.
 #[derive(Debug, Clone)]
@@ -220,7 +217,7 @@ impl BlockingSessionStore for SqliteStore {
     }
 
     fn list_open_session_ids(&self) -> Result<Vec<SessionId>, SessionError> {
-        self.ids(find::CAN_BE_OPEN)
+        self.ids(CAN_BE_OPEN)
     }
 
     fn list_unfinished(&self) -> Result<UnfinishedSessions, SessionError> {

@@ -61,7 +61,7 @@ impl Reference {
         assert_eq!(messages.len(), 2 + 8 + 11 + 4, "prompts, replies, results, and the selected branch");
         let counts = effects(home);
         assert_eq!(counts.len(), 9 + 2 + 2, "{counts:?}");
-        assert_eq!(helpers(store.as_ref(), &session, &BTreeSet::new()), 2);
+        assert_eq!(helpers(&*store, &session, &BTreeSet::new()), 2);
         Self { messages }
     }
 

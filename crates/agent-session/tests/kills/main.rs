@@ -1,7 +1,7 @@
 //! SIGKILL at random moments: in streams, in tools, in writes. Then the session is resumed, killed again, and in the end
 //! compared with one that nobody disturbed.
 //!
-//! `cargo xtask crash --kills 200` runs it at length, with `--store sqlite` over the database.
+//! `cargo xtask crash --kills 200` runs it at length, with `--store sqlite` or `postgres` over a database.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::print_stdout, reason = "the seed and the figures of a run are for whoever runs it")]
@@ -195,6 +195,15 @@ fn killed_at_any_moment_a_session_in_sqlite_resumes_to_the_history_of_an_undistu
     kill_and_resume(Kind::Sqlite);
 }
 
+/// REQ-216.
+#[cfg(feature = "postgres")]
+#[test]
+fn killed_at_any_moment_a_session_on_postgres_resumes_to_the_history_of_an_undisturbed_run() {
+    if scene::postgres::is_there() {
+        kill_and_resume(Kind::Postgres);
+    }
+}
+
 fn kill_and_resume(kind: Kind) {
     let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
     let seed = std::env::var("LOOPTREE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
@@ -241,6 +250,7 @@ fn torment(home: &Path, kind: Kind, reference: &Reference, tally: &mut Tally, ra
         if let End::Killed(phase) = end {
             tally.count(phase);
         }
+        kind.after_kill(home);
         let loaded = judge::loads(&*store, safe, before.as_ref());
         tally.unfinished_lines += usize::from(loaded.as_ref().is_some_and(|l| l.torn_bytes() > 0));
         before = loaded.map(agent_session::LoadedSession::into_session);

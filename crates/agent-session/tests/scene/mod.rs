@@ -18,9 +18,15 @@ use agent_core::{
     AgentMessage, Answer, BasicAgent, ContextConfig, ErrorKind, ModelConfig, RunEnd, ToolExecutionStrategy,
     Usage,
 };
-use agent_session::{BlockingSessionStore, JsonStore, LoadedSession};
+use agent_session::{JsonStore, LoadedSession};
 use async_trait::async_trait;
 use proptest::prelude::*;
+
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+mod store;
+
+pub(crate) use store::Store;
 
 /// A kind of store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +34,8 @@ pub(crate) enum Kind {
     Json,
     #[cfg(feature = "sqlite")]
     Sqlite,
+    #[cfg(feature = "postgres")]
+    Postgres,
 }
 
 /// How many cases a law is tried with: what the environment says, else so many.
@@ -36,21 +44,82 @@ pub(crate) fn cases(usual: u32) -> u32 {
     std::env::var("LOOPTREE_LAW_CASES").map_or(usual, |n| n.parse().unwrap())
 }
 
-/// Every kind of store that is built in.
-pub(crate) const KINDS: &[Kind] = &[
-    Kind::Json,
-    #[cfg(feature = "sqlite")]
-    Kind::Sqlite,
-];
+/// The kinds of stores that the tests of this program try. The program `postgres`, which includes the files of other programs,
+/// has a server and tries that store alone.
+pub(crate) fn kinds() -> &'static [Kind] {
+    #[cfg(feature = "postgres")]
+    if env!("CARGO_CRATE_NAME") == "postgres" {
+        return if postgres::is_there() { &[Kind::Postgres] } else { &[Kind::Json] };
+    }
+    &[
+        Kind::Json,
+        #[cfg(feature = "sqlite")]
+        Kind::Sqlite,
+    ]
+}
+
+/// The path of a test of a module, for a child process that runs it alone.
+pub(crate) fn test_in(module: &str, name: &str) -> String {
+    match module.split_once("::") {
+        Some((_, inner)) => format!("{inner}::{name}"),
+        None => name.to_owned(),
+    }
+}
 
 impl Kind {
     /// The store of this kind in a folder.
-    pub(crate) fn open(self, dir: &std::path::Path) -> Arc<dyn BlockingSessionStore> {
+    pub(crate) fn open(self, dir: &std::path::Path) -> Store {
         match self {
-            Self::Json => Arc::new(JsonStore::open(dir.join("sessions")).unwrap()),
+            Self::Json => Store::new(JsonStore::open(dir.join("sessions")).unwrap()),
             #[cfg(feature = "sqlite")]
-            Self::Sqlite => Arc::new(agent_session::SqliteStore::open(dir.join("sessions.db")).unwrap()),
+            Self::Sqlite => Store::new(agent_session::SqliteStore::open(dir.join("sessions.db")).unwrap()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres => postgres::open(dir),
         }
+    }
+
+    /// Lets the rights of processes end that had the store of this folder open and were killed. Locks of files end by
+    /// themselves; a lease ends with its time, which the test does not wait for.
+    pub(crate) fn after_kill(self, dir: &std::path::Path) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => postgres::Address::of(dir).end_leases(),
+            _ => {
+                let _ = dir;
+            }
+        }
+    }
+
+    /// Whether the store has its sessions in its folder.
+    pub(crate) fn is_in_folder(self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => false,
+            _ => true,
+        }
+    }
+
+    /// Copies the store of a folder as a killed process leaves it, where it is not in the folder.
+    pub(crate) fn copy(self, from: &std::path::Path, to: &std::path::Path) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres => postgres::copy(from, to),
+            _ => {
+                let _ = (from, to);
+            }
+        }
+    }
+
+    /// The kind with this name.
+    pub(crate) fn named(name: &str) -> Self {
+        let all = [
+            Self::Json,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite,
+            #[cfg(feature = "postgres")]
+            Self::Postgres,
+        ];
+        all.into_iter().find(|kind| format!("{kind:?}") == name).unwrap()
     }
 }
 
@@ -61,18 +130,21 @@ impl Kind {
     /// Notes the kind for child processes that work in this folder.
     pub(crate) fn note(self, dir: &std::path::Path) {
         std::fs::write(dir.join(NOTE), format!("{self:?}")).unwrap();
+        #[cfg(feature = "postgres")]
+        if self == Self::Postgres {
+            postgres::Address::of(dir);
+        }
     }
 
     /// The kind that was noted in this folder.
     pub(crate) fn noted(dir: &std::path::Path) -> Self {
-        let noted = std::fs::read_to_string(dir.join(NOTE)).unwrap();
-        *KINDS.iter().find(|kind| format!("{kind:?}") == noted).unwrap()
+        Self::named(&std::fs::read_to_string(dir.join(NOTE)).unwrap())
     }
 }
 
 /// Does the same with an empty store of each kind.
-pub(crate) fn each_store(check: impl Fn(Kind, &Arc<dyn BlockingSessionStore>)) {
-    for kind in KINDS {
+pub(crate) fn each_store(check: impl Fn(Kind, &Store)) {
+    for kind in kinds() {
         let dir = tempfile::tempdir().unwrap();
         check(*kind, &kind.open(dir.path()));
     }
@@ -209,7 +281,7 @@ type Check = dyn Fn(&LoadedSession, &Run) + Send + Sync;
 /// After each record: loads the session and looks at it. A failed look is kept for the end.
 pub(crate) struct Looking {
     inner: Arc<dyn Journal>,
-    store: Arc<dyn BlockingSessionStore>,
+    store: Store,
     check: Box<Check>,
     pub(crate) failures: Mutex<Vec<String>>,
     pub(crate) records: Mutex<usize>,
@@ -224,7 +296,7 @@ impl std::fmt::Debug for Looking {
 impl Looking {
     pub(crate) fn at(
         agent: &mut BasicAgent,
-        store: &Arc<dyn BlockingSessionStore>,
+        store: &Store,
         check: impl Fn(&LoadedSession, &Run) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let looking = Arc::new(Self {

@@ -17,14 +17,14 @@ mod search;
 mod write;
 
 pub(super) use head::{FileHead, read_head};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(in crate::store) use read::LineReader;
 pub(super) use read::read;
 pub(super) use search::Search;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(in crate::store) use search::search_line;
 pub(super) use write::write;
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
 pub(in crate::store) use write::write_lines;
 
 /// The number of this form, which the first line contains.

@@ -8,10 +8,11 @@ use agent_core::{MessageRef, SessionId};
 use rusqlite::{Transaction, params};
 
 use super::Failure;
-use super::rows::{self, Encoded, Stored, Words, number};
+use super::rows::{self, Stored};
 use super::shared::{Shared, held};
 use crate::error::SessionError;
 use crate::model::Session;
+use crate::store::database::{self, Encoded, Words, number};
 use crate::store::summary::{SessionSummary, Waits};
 
 /// The records that wait for the database, of all sessions, in their order.
@@ -76,7 +77,7 @@ pub(super) struct Waiting {
 
 impl Waiting {
     fn words(&self) -> &[String] {
-        self.words.get_or_init(|| self.messages.iter().map(rows::words_of).collect())
+        self.words.get_or_init(|| self.messages.iter().map(database::words_of).collect())
     }
 
     fn end(&self, outcome: Result<(), String>) {

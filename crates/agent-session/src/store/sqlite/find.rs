@@ -4,11 +4,10 @@ use agent_core::SessionId;
 use rusqlite::types::Value as Bound;
 use rusqlite::{Transaction, params_from_iter};
 
+use super::super::database::{CAN_BE_OPEN, Sealed, number, status_name};
 use super::super::json::form2::search_line;
 use super::super::query::{FoundSession, FoundSessions, HITS, Order, SessionQuery, SortBy, TextHit};
 use super::super::write_lock;
-use super::rows::{number, status_name};
-use super::sealed::Sealed;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
@@ -30,9 +29,6 @@ impl Conditions {
         self.bound.push(value.into());
     }
 }
-
-/// The condition of sessions that can have an open run.
-pub(super) const CAN_BE_OPEN: &str = "status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')";
 
 pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSessions, SessionError> {
     let asked = query.words()?;

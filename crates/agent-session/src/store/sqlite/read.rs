@@ -2,14 +2,11 @@
 
 use rusqlite::Transaction;
 
-use super::super::journal::{FORM, Lines};
-use super::super::json::form2::LineReader;
+use super::super::database::{Damage, Sealed, StoredRows};
 use super::lookup::row_of;
-use super::sealed::Sealed;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::model::stored::Gaps;
 
 /// The size of the lines and records of a session.
 const OF_LINES: &str = "SELECT (SELECT coalesce(sum(octet_length(line)), 0) FROM lines WHERE session = ?1)
@@ -57,37 +54,23 @@ impl SqliteStore {
 
 /// Builds a session from its lines and records.
 fn lines(t: &Transaction<'_>, id: &str, row: i64, sealed: &Sealed, bytes: usize) -> Result<Session, Failure> {
-    let mut reader = LineReader::new(id, bytes, Gaps::Refused);
+    let damaged = |damage: Damage| Failure::damaged(id, &damage.place, damage.reason);
+    let mut rows = StoredRows::new(id, sealed, bytes);
     let mut statement = t.prepare_cached("SELECT line FROM lines WHERE session = ?1 ORDER BY n")?;
     let mut found = statement.query([row])?;
-    let mut n = 0;
     while let Some(line) = found.next()? {
-        let line = line.get_ref(0)?.as_bytes().map_err(|e| e.to_string());
-        line.and_then(|line| reader.take(line)).map_err(|e| Failure::damaged(id, &format!("line {n}"), e))?;
-        n += 1;
+        // A row of another type has no checksum.
+        let line = line.get_ref(0)?.as_bytes().unwrap_or_default();
+        rows.line(line).map_err(damaged)?;
     }
-    if !reader.is_complete() || n != sealed.lines {
-        return Err(Failure::damaged(id, &format!("line {n}"), reader.missing()));
-    }
-    let recording = reader.finish().map_err(|e| Failure::damaged(id, "a loop", e))?;
-    let Some(recording) = recording else {
-        return Err(Failure::damaged(id, "its lines", "there is no session".to_owned()));
-    };
-    let mut lines = Lines::new(recording, FORM, bytes);
+    let mut records = rows.records().map_err(damaged)?;
     let mut statement =
         t.prepare_cached("SELECT number, line FROM records WHERE session = ?1 ORDER BY number")?;
     let mut found = statement.query([row])?;
     while let Some(record) = found.next()? {
-        let number: i64 = record.get(0)?;
-        let line = record.get_ref(1)?.as_bytes().map_err(|e| e.to_string());
-        let taken = line.and_then(|line| lines.take(line));
-        taken.map_err(|e| Failure::damaged(id, &format!("record {number}"), e))?;
+        // A row of another type has no checksum.
+        let line = record.get_ref(1)?.as_bytes().unwrap_or_default();
+        records.record(record.get(0)?, line).map_err(damaged)?;
     }
-    let session = lines.finish().session;
-    if session.journal_records != sealed.records {
-        let (found, last) = (session.journal_records, sealed.records);
-        let reason = format!("they end with number {found}, and number {last} was acknowledged");
-        return Err(Failure::damaged(id, "its records", reason));
-    }
-    Ok(session)
+    records.finish().map_err(damaged)
 }

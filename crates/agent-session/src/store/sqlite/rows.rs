@@ -1,26 +1,12 @@
 //! Writes sessions to rows.
 
-use agent_core::{MessageRef, SessionId};
+use agent_core::SessionId;
 use rusqlite::{Transaction, params};
-use serde_json::Value;
 
-use super::super::json::form2::write_lines;
+use super::super::database::{Encoded, SealedLine, Words, messages, number, status_name, words_of};
 use super::super::summary::{SessionSummary, Waits};
-use super::super::words;
 use super::Failure;
 use super::lookup::row_of;
-use super::sealed::SealedLine;
-use crate::error::SessionError;
-use crate::model::{LoopStatus, Session};
-
-/// The treatment of the indexed words of a session that is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Words {
-    /// They are unchanged if there are as many as messages.
-    Kept,
-    /// The messages can differ from those that were indexed.
-    Replaced,
-}
 
 /// The row of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,42 +16,7 @@ pub(super) struct Stored {
     pub(super) lines: u64,
 }
 
-/// A whole session in the form of rows.
-pub(super) struct Encoded<'a> {
-    session: &'a Session,
-    lines: Vec<Vec<u8>>,
-    /// The size of all lines.
-    pub(super) bytes: u64,
-    summary: SessionSummary,
-    waits: Option<Waits>,
-    words: Words,
-    /// The words of each message, if they replace others.
-    indexed: Vec<String>,
-}
-
-impl<'a> Encoded<'a> {
-    pub(super) fn new(session: &'a Session, words: Words) -> Result<Self, SessionError> {
-        let (mut lines, mut bytes) = (Vec::new(), 0);
-        write_lines(session, |line| {
-            bytes += line.len() as u64;
-            lines.push(line.to_vec());
-            Ok(())
-        })?;
-        let indexed = match words {
-            Words::Kept => Vec::new(),
-            Words::Replaced => messages(session).map(words_of).collect(),
-        };
-        Ok(Self {
-            session,
-            lines,
-            bytes,
-            summary: SessionSummary::of(session),
-            waits: Waits::of(session),
-            words,
-            indexed,
-        })
-    }
-
+impl Encoded<'_> {
     /// Writes the session and deletes its records.
     pub(super) fn put(&self, t: &Transaction<'_>) -> Result<Stored, Failure> {
         let row = match row_of(t, self.session.session_id.as_str())? {
@@ -105,11 +56,6 @@ impl<'a> Encoded<'a> {
             Words::Replaced => self.indexed.iter().try_for_each(|words| put_words(t, row, words)),
         }
     }
-}
-
-/// Returns the messages of a session that are found by their words.
-fn messages(session: &Session) -> impl Iterator<Item = &MessageRef> {
-    session.loops.iter().flat_map(|record| &record.messages)
 }
 
 /// Inserts the row of a new session.
@@ -163,33 +109,10 @@ pub(super) fn delete(t: &Transaction<'_>, id: &str) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Returns the words of a message for the full-text index.
-pub(super) fn words_of(message: &MessageRef) -> String {
-    let mut line = String::new();
-    for (_, word) in words::words(&message.text()) {
-        line.push_str(&word);
-        line.push(' ');
-    }
-    line
-}
-
 /// Writes the words of a message of a session.
 pub(super) fn put_words(t: &Transaction<'_>, row: i64, words: &str) -> Result<(), Failure> {
     t.prepare_cached("INSERT INTO said (session) VALUES (?1)")?.execute([row])?;
     t.prepare_cached("INSERT INTO said_words (rowid, words) VALUES (?1, ?2)")?
         .execute(params![t.last_insert_rowid(), words])?;
     Ok(())
-}
-
-/// Converts a number to SQLite's signed type. A larger number becomes the maximum.
-pub(super) fn number(n: u64) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-/// Returns the name of a status, in the same form as in JSON.
-pub(super) fn status_name(status: LoopStatus) -> String {
-    match serde_json::to_value(status) {
-        Ok(Value::String(name)) => name,
-        _ => String::new(),
-    }
 }

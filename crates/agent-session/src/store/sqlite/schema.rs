@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
+use super::super::database::number as signed;
 use super::super::files::owner_only;
 use super::Failure;
 use crate::error::SessionError;
@@ -156,7 +157,7 @@ fn migrate(path: &Path, connection: &mut Connection, content: Content) -> Result
         for migration in open {
             transaction.execute_batch(migration)?;
         }
-        transaction.pragma_update(None, "user_version", super::rows::number(MIGRATIONS.len() as u64))?;
+        transaction.pragma_update(None, "user_version", signed(MIGRATIONS.len() as u64))?;
         transaction.pragma_update(None, "application_id", APPLICATION)?;
         transaction.commit()?;
         Ok(())

@@ -5,13 +5,13 @@ use std::sync::{Arc, OnceLock};
 use agent_core::SessionId;
 use agent_core::journal::{Durability, JournalWarning};
 
+use super::super::database::{Encoded, Words};
 use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::SqliteStore;
 use super::commit::{self, Waiting, Writing};
-use super::rows::{Encoded, Words};
 use crate::error::SessionError;
 use crate::model::Session;
 

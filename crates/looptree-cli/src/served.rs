@@ -190,7 +190,10 @@ impl<T> Served<T> {
     async fn close(&self) -> Result<()> {
         self.cancel();
         let agent = self.setup.agent.handle();
-        agent.abort();
+        // A question that waits stays in the session.
+        if agent.is_streaming() {
+            agent.abort();
+        }
         // A run that does not end in time is journaled as far as it came.
         let _ = tokio::time::timeout(GRACE, agent.wait_for_idle()).await;
         self.setup.recorder.close().await.context("the session could not be saved")?;

@@ -1,11 +1,11 @@
 //! The questions of a run, as requests for a permission.
 
-use agent_client_protocol::Client;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
     ToolCallUpdate,
 };
+use agent_client_protocol::{Client, is_incoming_transport_closed};
 use looptree::{Answer, Question};
 use serde_json::Value;
 
@@ -20,6 +20,8 @@ pub(super) enum Asked {
     Answer(Answer),
     /// The editor has withdrawn the question, because the user interrupts the run.
     Withdrawn,
+    /// The editor is gone: the question waits in the session.
+    Left,
 }
 
 /// Asks the user about a call and waits for the answer.
@@ -41,6 +43,7 @@ pub(super) async fn ask(
     let request = RequestPermissionRequest::new(session.to_owned(), call, options);
     let outcome = match to.send_request(request).block_task().await {
         Ok(response) => response.outcome,
+        Err(error) if is_incoming_transport_closed(&error) => return Asked::Left,
         Err(error) => {
             let why =
                 format!("The editor could not ask the user, so this call was not run: {}", error.message);

@@ -122,6 +122,7 @@ impl Front for Editor<'_> {
         let approvals = &self.session.setup.approvals;
         match permission::ask(question, call, &self.id.0, approvals, &self.to).await {
             Asked::Answer(answer) => Some(answer),
+            Asked::Left => None,
             Asked::Withdrawn => {
                 self.stop.cancel();
                 Some(Answer::deny("The user interrupted the run."))

@@ -521,6 +521,18 @@ impl Raw {
         }
     }
 
+    /// Reads lines until a request of the agent.
+    async fn asked(&mut self, method: &str) -> Value {
+        loop {
+            let line =
+                tokio::time::timeout(HANG, self.output.next_line()).await.expect("no request").unwrap();
+            let message: Value = serde_json::from_str(&line.expect("the output is closed")).unwrap();
+            if message["method"] == method && message.get("id").is_some() {
+                return message["params"].clone();
+            }
+        }
+    }
+
     async fn request(&mut self, id: u64, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
         self.send(&request.to_string()).await;
@@ -596,4 +608,31 @@ async fn an_editor_that_disappears_ends_the_run_its_command_and_the_program() {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
     assert!(rustix::process::test_kill_process(pid).is_err(), "the command outlives the program");
     assert_eq!(project.session_ids(), [session]);
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_editor_and_is_asked_again_when_the_session_is_loaded() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut raw = Raw::start(&project, &model.words());
+    raw.introduce().await;
+    let opened = raw.request(1, "session/new", &json!({"cwd": project.path(), "mcpServers": []})).await;
+    let session = opened["result"]["sessionId"].as_str().unwrap().to_owned();
+    let prompt_params = json!({"sessionId": session, "prompt": [{"type": "text", "text": "run it"}]});
+    let request = json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt_params});
+    raw.send(&request.to_string()).await;
+    assert_eq!(raw.asked("session/request_permission").await["toolCall"]["title"], "echo ran >> ran.txt");
+    raw.input = None;
+    let status = tokio::time::timeout(HANG, raw.child.wait()).await.expect("it does not end").unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert!(!project.path().join("ran.txt").exists());
+    with_agent(&project, &model.words(), allow, async |to, seen| {
+        let session = SessionId::new(session);
+        to.send_request(LoadSessionRequest::new(session.clone(), project.path())).block_task().await?;
+        assert_eq!(prompt(&to, &session, "say sunny").await?, StopReason::EndTurn);
+        assert_eq!(seen.asked().len(), 1);
+        assert!(seen.said().contains("It ran.") && seen.said().contains("It is sunny."), "{}", seen.said());
+        Ok(())
+    })
+    .await;
+    assert!(project.path().join("ran.txt").exists());
 }

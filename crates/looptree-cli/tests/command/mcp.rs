@@ -125,6 +125,7 @@ async fn a_task_and_its_continuation_return_structured_results_with_progress() {
     let first = call(&client, "run", json!({"task": "say sunny"})).await;
     assert_eq!(text(&first), "It is sunny.");
     let first = report(&first);
+    assert_eq!(*editor.progress.lock().unwrap(), ["turn 1"]);
     assert_eq!(
         (&first["status"], &first["answer"], &first["stop_reason"]),
         (&json!("completed"), &json!("It is sunny."), &json!("completed"))

@@ -32,12 +32,12 @@ use crate::served::{Host, Served, told_to_end};
 use crate::text::chain;
 use updates::Updates;
 
-/// What is kept about each session: how its events are told to the editor.
+/// What is kept about each session: the updates that the editor has received.
 type Session = Served<Mutex<Updates>>;
 /// The sessions of an editor.
 type Sessions = Arc<Host<Mutex<Updates>>>;
 
-/// Serves an editor on the standard input and output until it closes them or the process is told to end.
+/// Serves an editor on the standard input and output until it closes them or a signal ends the process.
 pub(crate) async fn run(flags: Flags, screen: Screen) -> Result<Exit> {
     let host: Sessions = Arc::new(Host::new(flags, screen.clone()));
     screen.line(&format!(

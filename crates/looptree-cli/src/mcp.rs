@@ -41,7 +41,7 @@ pub(crate) struct Listen {
     pub(crate) hosts: Vec<String>,
 }
 
-/// Serves until the client closes the connection or the process is told to end.
+/// Serves until the client closes the connection or a signal ends the process.
 pub(crate) async fn run(flags: Flags, listen: Option<Listen>, screen: Screen) -> Result<Exit> {
     let host = Arc::new(Host::new(flags, screen.clone()));
     let root = host.directory()?;
@@ -246,13 +246,14 @@ impl Server {
 /// Returns the question that waits, if it has this id.
 fn open_question(session: &Served<()>, id: &str) -> Result<Question> {
     let open = session.setup.agent.questions();
-    let id_of = |question: &Question| question.id.to_string();
-    let known: Vec<String> = open.iter().map(id_of).collect();
-    match open.into_iter().find(|question| question.id.to_string() == id) {
-        Some(question) => Ok(question),
-        None if known.is_empty() => bail!("the session waits for no answer"),
-        None => bail!("the session does not wait for the answer to {id:?}, but to {}", known.join(", ")),
+    if let Some(question) = open.iter().find(|question| question.id.as_str() == id) {
+        return Ok(question.clone());
     }
+    let known: Vec<&str> = open.iter().map(|question| question.id.as_str()).collect();
+    if known.is_empty() {
+        bail!("the session waits for no answer");
+    }
+    bail!("the session does not wait for the answer to {id:?}, but to {}", known.join(", "))
 }
 
 /// Returns whether this version of the protocol has no requests of the server to the client.

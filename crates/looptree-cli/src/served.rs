@@ -70,7 +70,7 @@ impl<T> Host<T> {
         Self { flags, screen, open: Mutex::default() }
     }
 
-    /// The settings for a directory. Nobody can be asked about a project's own file.
+    /// The settings for a directory. No user can consent to a project's own file here.
     fn settings(&self, root: &Path) -> Result<Settings> {
         let consent = if self.flags.trust_project { Consent::Given } else { Consent::Remembered };
         Settings::load(&self.flags, root, consent)
@@ -289,7 +289,7 @@ impl<T> Served<T> {
     }
 }
 
-/// Completes when the process is told to end.
+/// Completes when a signal ends the process.
 pub(crate) async fn told_to_end() {
     tokio::select! {
         _ = tokio::signal::ctrl_c() => {}

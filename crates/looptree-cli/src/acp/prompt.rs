@@ -8,7 +8,7 @@ use super::invalid;
 
 /// Converts the content of a prompt.
 ///
-/// A link to a resource becomes its address, which the model can read with its tools; an embedded text stands in tags that name
+/// A link to a resource becomes its address, which the model can read with its tools; an embedded text is put into tags with
 /// its address.
 pub(super) fn message(blocks: Vec<ContentBlock>) -> Result<Message, Error> {
     let content = blocks.into_iter().map(content).collect::<Result<Vec<_>, _>>()?;

@@ -103,6 +103,10 @@ async fn open(
         let store = host.store(&root).map_err(|error| failed(&error))?;
         let known = store.list_session_ids().map_err(|error| failed(&error.into()))?;
         if !known.iter().any(|known| known.as_str() == id) {
+            // A session without a prompt is not stored.
+            if let Some(session) = host.get(id).filter(|session| session.setup.root == root) {
+                return Ok(session);
+            }
             return Err(missing(id, &format!("is none of those of {}", root.display())));
         }
         // The editor may load again what is open: it has lost its own copy.

@@ -256,7 +256,7 @@ fn block(content: &Content) -> Option<ContentBlock> {
     }
 }
 
-/// Returns the content of a result. Editors render text as Markdown, so it stands in a code block.
+/// Returns the content of a result. Editors render text as Markdown, so it is put into a code block.
 fn result(end: &ToolExecutionEnd) -> Vec<ToolCallContent> {
     let text = plain_text(&end.result.to_text());
     let mut content = Vec::new();

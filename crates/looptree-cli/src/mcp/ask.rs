@@ -22,7 +22,7 @@ use crate::text::{brief, one_line, question as whole, telling};
 /// The key of the question in a result that requires input.
 const KEY: &str = "decision";
 
-/// How the user of the client is asked.
+/// How a question reaches the user of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asks {
     /// By a request to the client.
@@ -67,7 +67,7 @@ impl Decided {
         let reason = field("reason").and_then(|value| value.as_str().map(str::to_owned));
         match (&result.action, decision) {
             (ElicitationAction::Accept, Some(decision)) => Self { decision, reason },
-            // Whoever closes the question or fills it in wrongly allows nothing.
+            // A question that was closed or filled in wrongly allows nothing.
             _ => Self { decision: Decision::Deny, reason },
         }
     }
@@ -151,7 +151,7 @@ impl Caller {
         }
     }
 
-    /// Sends the rest of the progress. Returns how a question that is left is asked.
+    /// Sends the rest of the progress. Returns how a question that is left reaches the user.
     pub(super) async fn finish(self) -> Asks {
         if let Some((tell, telling)) = self.progress {
             drop(tell);

@@ -225,7 +225,7 @@ async fn an_edit_is_shown_as_a_diff_before_the_permission_and_as_what_changed_af
         assert_eq!(call.fields.title.as_deref(), Some("write_file notes.txt"));
         assert_eq!(call.fields.locations.as_ref().unwrap()[0].path, file);
         let expected = Diff::new(file.clone(), "hello\n");
-        assert_eq!(diffs(call.fields.content.as_ref().unwrap()), [expected.clone()]);
+        assert_eq!(diffs(call.fields.content.as_ref().unwrap()), std::slice::from_ref(&expected));
         assert_eq!(seen.diffs(), [expected]);
         assert_eq!(seen.statuses()[0].1, ToolCallStatus::Completed);
 
@@ -233,7 +233,10 @@ async fn an_edit_is_shown_as_a_diff_before_the_permission_and_as_what_changed_af
         seen.clear();
         assert_eq!(prompt(&to, &session, "edit 2").await?, StopReason::EndTurn);
         let expected = Diff::new(file.clone(), "one\n2\nthree\n").old_text("one\ntwo\nthree\n".to_owned());
-        assert_eq!(diffs(seen.asked()[0].tool_call.fields.content.as_ref().unwrap()), [expected.clone()]);
+        assert_eq!(
+            diffs(seen.asked()[0].tool_call.fields.content.as_ref().unwrap()),
+            std::slice::from_ref(&expected)
+        );
         assert_eq!(seen.diffs(), [expected]);
         // The call of the second prompt has an id of its own.
         assert_ne!(asked[0].tool_call.tool_call_id, seen.asked()[0].tool_call.tool_call_id);
@@ -378,6 +381,8 @@ async fn the_modes_decide_which_calls_are_asked_about() {
         let set = |mode: &str| {
             to.send_request(SetSessionModeRequest::new(session.clone(), mode.to_owned())).block_task()
         };
+        // A session without a prompt is not stored, and can be resumed as long as it is open.
+        to.send_request(ResumeSessionRequest::new(session.clone(), project.path())).block_task().await?;
         set("plan-only").await?;
         prompt(&to, &session, "write one").await?;
         assert!(!project.path().join("notes.txt").exists());

@@ -207,7 +207,7 @@ impl Server {
     fn respond(&self, session: &Served<()>, watched: Watched, asks: ask::Asks) -> Result<CallToolResponse> {
         if let (ask::Asks::ByResult, Some(question)) = (asks, watched.questions.first()) {
             let session_id = session.setup.agent.session_id().to_string();
-            let state = State { session_id, question_id: question.id.to_string() };
+            let state = State { session_id, question_id: ask::id_of(question) };
             return Ok(ask::as_result(question, serde_json::to_string(&state)?)?.into());
         }
         Ok(report(session, watched)?.into())
@@ -246,10 +246,10 @@ impl Server {
 /// Returns the question that waits, if it has this id.
 fn open_question(session: &Served<()>, id: &str) -> Result<Question> {
     let open = session.setup.agent.questions();
-    if let Some(question) = open.iter().find(|question| question.id.as_str() == id) {
+    if let Some(question) = open.iter().find(|question| ask::id_of(question) == id) {
         return Ok(question.clone());
     }
-    let known: Vec<&str> = open.iter().map(|question| question.id.as_str()).collect();
+    let known: Vec<String> = open.iter().map(ask::id_of).collect();
     if known.is_empty() {
         bail!("the session waits for no answer");
     }

@@ -87,6 +87,14 @@ pub(super) fn as_result(question: &Question, state: String) -> Result<InputRequi
     Ok(InputRequiredResult::new(Some(requests), Some(state)))
 }
 
+/// Returns the id of a question for the client. It contains the hash of the call, so that an answer is for the call that was shown.
+pub(super) fn id_of(question: &Question) -> String {
+    match question.approval() {
+        Some(view) => format!("{}.{}", question.id, view.hash().prefix()),
+        None => question.id.to_string(),
+    }
+}
+
 /// Returns the question as a form.
 fn form(question: &Question) -> Result<ElicitRequestParams> {
     let grant = question.call.as_ref().map(|call| {

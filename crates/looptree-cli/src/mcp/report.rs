@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::ask::id_of;
 use crate::approval::{always, described};
 use crate::money::as_dollars;
 use crate::screen::why;
@@ -76,7 +77,7 @@ pub(super) fn report(session: &Served<()>, watched: Watched) -> Result<CallToolR
         let tool = view.as_ref().map(|view| view.tool.to_string());
         let arguments = view.map_or(Value::Null, |view| view.arguments);
         let always = tool.as_deref().map(|tool| described(&always(tool, &arguments)));
-        Waiting { id: question.id.to_string(), text: whole(question), tool, arguments, always }
+        Waiting { id: id_of(question), text: whole(question), tool, arguments, always }
     });
     let (status, stop_reason) = match &watched.ended {
         _ if question.is_some() => (Status::Waiting, "waits for an answer".to_owned()),

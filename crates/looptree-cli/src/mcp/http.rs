@@ -56,9 +56,12 @@ pub(super) async fn serve(server: Server, listen: Listen, screen: &Screen) -> Re
     let mut hosts =
         vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned(), address.ip().to_string()];
     hosts.extend(listen.hosts);
-    // A web page sends an Origin; programs do not.
+    // A web page sends an Origin, which must be the server itself; programs send none.
+    let port = address.port();
+    let origins = ["localhost", "127.0.0.1", "[::1]"].map(|name| format!("http://{name}:{port}"));
     let config = StreamableHttpServerConfig::default()
         .with_allowed_hosts(hosts)
+        .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_BODY);
     let service = Service::new(move || Ok(server.clone()), Arc::default(), config);

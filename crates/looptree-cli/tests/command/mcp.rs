@@ -244,6 +244,7 @@ async fn over_http_only_a_client_with_the_token_and_a_local_name_is_served() {
     assert_eq!(post(&[("authorization", "Bearer wrong")]).await, 401);
     assert_eq!(post(&[("authorization", &right), ("host", "evil.example")]).await, 403);
     assert_eq!(post(&[("authorization", &right), ("origin", "http://evil.example")]).await, 403);
+    assert_eq!(post(&[("authorization", &right), ("origin", "http://localhost:1")]).await, 403);
 
     let config = StreamableHttpClientTransportConfig::with_uri(url.clone()).auth_header(TOKEN);
     let editor = Editor::new(Some(json!({"decision": "allow"})));

@@ -53,7 +53,8 @@ cargo xtask COMMAND
                          compares the model catalogue with a file: entries in our format, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          runs agents against third-party servers (not in ci: downloads them)
-  mcp-conformance        runs the official MCP conformance suite against our client (not in ci: downloads it)
+  mcp-conformance [client|server]
+                         runs the official MCP conformance suite against our client and server (not in ci: downloads it)
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
   crash [--kills N] [--seed S] [--store json|sqlite]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs

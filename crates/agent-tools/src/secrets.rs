@@ -1,6 +1,6 @@
 //! Removes secrets that were sent to a server from texts.
 
-use agent_core::{Redactor, Secret, TextEnd};
+use agent_core::{Redactor, Secret};
 
 /// The minimum length of a secret in bytes. Shorter values can be ordinary words, and replacing them would garble texts.
 const MIN_SECRET_BYTES: usize = 8;
@@ -25,7 +25,8 @@ impl Secrets {
     }
 
     /// Redacts a text whose end may be missing, and with it the end of a secret.
-    pub(crate) fn redact_until(&self, text: &str, end: TextEnd) -> String {
+    #[cfg(feature = "openapi")]
+    pub(crate) fn redact_until(&self, text: &str, end: agent_core::TextEnd) -> String {
         self.0.redact_until(text, end)
     }
 }

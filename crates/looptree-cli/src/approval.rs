@@ -75,6 +75,11 @@ impl Approvals {
         self.with(|rules| rules.plan_only = only);
     }
 
+    /// Selects the calls that need an approval from now on.
+    pub(crate) fn set_approve(&self, approve: Approve) {
+        self.with(|rules| rules.approve = approve);
+    }
+
     pub(crate) fn asking(&self) -> Asking {
         self.asking
     }
@@ -153,6 +158,15 @@ pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
 
 fn command(arguments: &serde_json::Value) -> &str {
     arguments.get("command").and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// Returns what the model reads about a call that the user refused.
+pub(crate) fn refused(reason: &str) -> String {
+    if reason.trim().is_empty() {
+        "The user did not allow this call.".to_owned()
+    } else {
+        format!("The user did not allow this call: {}", reason.trim())
+    }
 }
 
 /// Describes a grant for the user.

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -217,6 +218,17 @@ pub(crate) enum Command {
         /// Shows the paths of the configuration files only.
         #[arg(long)]
         paths: bool,
+    },
+    /// Serves an editor as its agent: the Agent Client Protocol on the standard input and output.
+    Acp,
+    /// Serves the agent to other agents as an MCP server: on the standard input and output, or over HTTP.
+    Mcp {
+        /// Listens on this address of HTTP instead. The token is read from LOOPTREE_MCP_TOKEN; without it a random one is printed.
+        #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:8642", require_equals = true)]
+        http: Option<SocketAddr>,
+        /// A further name by which clients may call the server, if it is not this machine's.
+        #[arg(long, value_name = "NAME", requires = "http")]
+        allowed_host: Vec<String>,
     },
     /// Prints the completions of a shell.
     Completions {

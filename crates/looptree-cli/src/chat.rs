@@ -19,10 +19,10 @@ use looptree::prelude::*;
 use looptree::session::Point;
 
 use crate::exit::Exit;
-use crate::run::chain;
 use crate::screen::{Screen, Style};
 use crate::settings::Settings;
 use crate::setup::Setup;
+use crate::text::chain;
 use crate::work::{Meter, told_to_end};
 use editor::{Editor, Entered};
 use turn::Ending;

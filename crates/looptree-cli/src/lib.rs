@@ -14,6 +14,7 @@
     reason = "a program that talks to the user, measures time, starts a pager, and reads its own environment"
 )]
 
+mod acp;
 mod answers;
 mod approval;
 mod args;
@@ -23,13 +24,16 @@ mod demo;
 pub mod endpoint;
 mod exit;
 mod lists;
+mod mcp;
 mod money;
 mod ollama_server;
+mod preview;
 mod print;
 mod recording;
 mod run;
 mod sandbox;
 mod screen;
+mod served;
 mod sessions;
 mod settings;
 mod setup;

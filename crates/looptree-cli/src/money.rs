@@ -76,3 +76,9 @@ pub(crate) fn summary(usage: &Usage, cost: &Cost) -> String {
 pub(crate) fn dollars(micros: u64) -> String {
     format!("${}.{:04}", micros / 1_000_000, micros % 1_000_000 / 100)
 }
+
+/// A known cost in dollars, for programs that calculate with it.
+pub(crate) fn as_dollars(cost: &Cost) -> Option<f64> {
+    let micros = u32::try_from(cost.total).unwrap_or(u32::MAX);
+    (micros > 0).then(|| f64::from(micros) / 1e6)
+}

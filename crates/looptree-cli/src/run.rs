@@ -3,19 +3,21 @@
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{CommandFactory as _, Parser as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
 
 use crate::approval::Asking;
-use crate::args::{Cli, Color, Command, Flags, RunArgs, Sessions};
+use crate::args::{Cli, Color, Command, RunArgs, Sessions};
 use crate::exit::{Exit, UsageError, usage};
+use crate::mcp::Listen;
 use crate::screen::{Screen, Stream};
-use crate::settings::{Consent, Settings};
+use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
+use crate::text::chain;
 use crate::work::Events;
-use crate::{answers, chat, choose, demo, lists, print, recording, sessions, stdin};
+use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, sessions, stdin};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -50,23 +52,6 @@ pub(crate) fn main() -> Exit {
     ended
 }
 
-/// Joins the messages of an error and its causes. A cause whose text the message already contains is not repeated.
-pub(crate) fn chain(error: &anyhow::Error) -> String {
-    let mut text = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !text.contains(&cause) {
-            text = format!("{text}: {cause}");
-        }
-    }
-    text
-}
-
-fn directory(flags: &Flags) -> Result<PathBuf> {
-    let cannot = || format!("cannot open the directory {}", flags.cwd.display());
-    let root = flags.cwd.canonicalize().with_context(cannot).map_err(|error| usage(chain(&error)))?;
-    if root.is_dir() { Ok(root) } else { Err(usage(format!("{} is not a directory", root.display()))) }
-}
-
 async fn run(cli: Cli) -> Result<Exit> {
     let Cli { run, flags, command } = cli;
     let root = directory(&flags)?;
@@ -75,6 +60,19 @@ async fn run(cli: Cli) -> Result<Exit> {
         Some(_) => Consent::Remembered,
         None => Consent::for_chat(flags.trust_project),
     };
+    // These read the settings of each directory in which they work.
+    match command {
+        Some(Command::Acp) => {
+            let screen = Screen::new(Stream::Err, flags.color.unwrap_or(Color::Auto));
+            return acp::run(flags, screen).await;
+        }
+        Some(Command::Mcp { http, allowed_host }) => {
+            let screen = Screen::new(Stream::Err, flags.color.unwrap_or(Color::Auto));
+            let listen = http.map(|address| Listen { address, hosts: allowed_host });
+            return mcp::run(flags, listen, screen).await;
+        }
+        _ => {}
+    }
     let settings = Settings::load(&flags, &root, consent)?;
     let color = settings.color.value.unwrap_or(Color::Auto);
     let Some(command) = command else { return task(run, settings, root, color).await };
@@ -92,8 +90,8 @@ async fn run(cli: Cli) -> Result<Exit> {
         Command::Check { url, patience } => lists::endpoint(&url, patience, &settings, &screen).await?,
         Command::Models { filter } => lists::models(filter.as_deref(), &screen),
         Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
-        // Printed before the files are read.
-        Command::Completions { .. } => Exit::Done,
+        // Handled before the files are read.
+        Command::Completions { .. } | Command::Acp | Command::Mcp { .. } => Exit::Done,
     };
     Ok(if screen.is_gone() { Exit::Unread } else { ended })
 }
@@ -136,6 +134,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         session,
         record: run.record,
         task: prompt.as_deref(),
+        servers: Vec::new(),
     };
     let setup = Setup::make(model, options).await?;
     if chats {

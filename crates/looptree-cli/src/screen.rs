@@ -15,6 +15,7 @@ use markdown::Markdown;
 use status::Status;
 
 pub(crate) use diff::lines as diff_lines;
+pub(crate) use events::why;
 
 /// The width of a terminal that does not tell it.
 const USUAL_WIDTH: usize = 80;

@@ -7,13 +7,14 @@ mod trust;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use looptree::ThinkingLevel;
 use looptree::budget::Money;
 use serde::Deserialize;
 
 use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
+use crate::text::chain;
 pub(crate) use context::{Instructions, project_folders};
 pub(crate) use file::{project_file, user_file};
 pub(crate) use trust::Consent;
@@ -245,4 +246,11 @@ fn of_flags(flags: &Flags) -> Layer {
         project_context: flags.no_project_context.then_some(false),
         color: flags.color,
     }
+}
+
+/// Returns the directory to work in.
+pub(crate) fn directory(flags: &Flags) -> Result<PathBuf> {
+    let cannot = || format!("cannot open the directory {}", flags.cwd.display());
+    let root = flags.cwd.canonicalize().with_context(cannot).map_err(|error| usage(chain(&error)))?;
+    if root.is_dir() { Ok(root) } else { Err(usage(format!("{} is not a directory", root.display()))) }
 }

@@ -7,6 +7,7 @@ use looptree::budget::AtLimit;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
 use looptree::session::{FileWatch, sessions_folder};
+use looptree::tools::mcp::{McpServer, McpServers, StartPolicy};
 use looptree::tools::plan::RetainPlan;
 
 use crate::approval::{Approvals, Asking};
@@ -35,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) recording: Option<TaskRecording>,
     /// Messages for the user before the first run.
     pub(crate) notes: Vec<String>,
+    /// Why MCP servers are not used.
+    pub(crate) failures: Vec<String>,
     /// Whether the agent continues a session.
     pub(crate) continues: bool,
 }
@@ -49,6 +52,8 @@ pub(crate) struct SetupOptions<'a> {
     pub(crate) session: Option<String>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) task: Option<&'a str>,
+    /// MCP servers whose tools the agent gets.
+    pub(crate) servers: Vec<McpServer>,
 }
 
 /// Returns the compaction strategy: a summary by the model that preserves the plan.
@@ -65,7 +70,7 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
 impl Setup {
     /// Builds the agent and restores its session, if it continues one.
     pub(crate) async fn make(model: ModelConfig, options: SetupOptions<'_>) -> Result<Self> {
-        let SetupOptions { settings, root, asking, at_limit, session, record, task } = options;
+        let SetupOptions { settings, root, asking, at_limit, session, record, task, servers } = options;
         let mut notes = settings.notes.clone();
         let sessions = sessions_of(settings, root)?;
         let workspace = Workspace::open(root)?;
@@ -94,6 +99,12 @@ impl Setup {
             .with_budget(money::budget(settings, at_limit));
         if let Some(level) = settings.thinking.value {
             agent = agent.with_thinking(level);
+        }
+        let mut failures = Vec::new();
+        if !servers.is_empty() {
+            let servers = McpServers::start(servers, StartPolicy::Report).await?;
+            failures.extend(servers.failures().map(ToString::to_string));
+            agent = agent.with_mcp_servers(&servers);
         }
         let recording = match (record, task) {
             (Some(file), Some(task)) => {
@@ -128,6 +139,7 @@ impl Setup {
             approvals,
             recording,
             notes,
+            failures,
             continues,
         })
     }

@@ -45,6 +45,25 @@ pub(crate) fn brief(text: &str) -> String {
     cut(&plain(&one_line(text)), SHOWN)
 }
 
+/// Joins the messages of an error and its causes. A cause whose text the message already contains is not repeated.
+pub(crate) fn chain(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// The argument that tells the most about a call of a built-in tool.
+const TELLING: [&str; 6] = ["command", "path", "pattern", "query", "name", "url"];
+
+/// Returns the argument that tells the most about a call.
+pub(crate) fn telling(arguments: &serde_json::Value) -> Option<&str> {
+    TELLING.iter().find_map(|key| arguments.get(key)?.as_str())
+}
+
 /// Joins the lines of a text.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")

@@ -22,6 +22,20 @@ pub(crate) struct Watched {
     pub(crate) interrupted: bool,
 }
 
+impl Watched {
+    /// Takes from an event of the run what tells its outcome.
+    pub(crate) fn note(&mut self, event: AgentEvent) {
+        match event {
+            AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
+                self.answer = message.text();
+            }
+            AgentEvent::AgentEnd(end) => self.ended = Some(end.ended),
+            AgentEvent::RunSuspended { questions, .. } => self.questions = questions,
+            _ => {}
+        }
+    }
+}
+
 /// Tokens and cost of a run.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Meter {
@@ -139,17 +153,11 @@ pub(crate) async fn watch(
             watched.interrupted = true;
             agent.abort();
         }
-        match event.into_event() {
-            AgentEvent::TurnEnd { usage, .. } => {
-                meter.add(&usage, &model);
-                screen.used(&meter.usage, &meter.cost);
-            }
-            AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
-                watched.answer = message.text();
-            }
-            AgentEvent::AgentEnd(end) => watched.ended = Some(end.ended),
-            AgentEvent::RunSuspended { questions, .. } => watched.questions = questions,
-            _ => {}
+        let event = event.into_event();
+        if let AgentEvent::TurnEnd { usage, .. } = &event {
+            meter.add(usage, &model);
+            screen.used(&meter.usage, &meter.cost);
         }
+        watched.note(event);
     }
 }

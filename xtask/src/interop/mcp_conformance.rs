@@ -1,19 +1,21 @@
-//! `cargo xtask mcp-conformance`: the official conformance suite of the Model Context Protocol judges our client.
+//! `cargo xtask mcp-conformance`: the official conformance suite of the Model Context Protocol judges our client and our server.
 //!
-//! The suite starts a server for each scenario and runs the example `mcp_conformance_client` of agent-tools against it. What
-//! cannot pass is listed with its reason in the file `mcp_conformance_baseline.yml` beside the example; a scenario that is in
-//! that file and passes is an error too.
+//! For the client, the suite starts a server for each scenario and runs the example `mcp_conformance_client` of agent-tools
+//! against it. For the server, it calls `looptree mcp --http`. What cannot pass is listed with its reason in a baseline file; a
+//! scenario that is in that file and passes is an error too.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use tokio::net::TcpStream;
 use tokio::process::Command;
 
 use super::install::{Installed, Place};
 use super::process::{Process, last_lines};
-use super::{on_runtime, text};
+use super::{net, on_runtime, text};
 use crate::cargo;
 use crate::workspace::Workspace;
 
@@ -29,27 +31,71 @@ const NODE: &str = "22.23.3";
 /// The suite needs `fs.globSync`.
 const OLDEST_NODE: u32 = 22;
 
-/// How many scenarios the suite has for clients; fewer would mean that the suite skipped some.
-const SCENARIOS: usize = 26;
+/// One half of the suite.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The command of the suite.
+    name: &'static str,
+    /// How many scenarios it has; fewer would mean that the suite skipped some.
+    scenarios: usize,
+    /// These must pass, whatever the baseline says.
+    required: &'static [&'static str],
+    baseline: &'static str,
+}
 
-/// These must pass, whatever the baseline says.
-const REQUIRED: &[&str] = &["initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"];
+pub(super) const CLIENT: Part = Part {
+    name: "client",
+    scenarios: 26,
+    required: &["initialize", "tools_call", "sse-retry", "elicitation-sep1034-client-defaults"],
+    baseline: "crates/agent-tools/examples/mcp_conformance_baseline.yml",
+};
 
-const BASELINE: &str = "crates/agent-tools/examples/mcp_conformance_baseline.yml";
+pub(super) const SERVER: Part = Part {
+    name: "server",
+    scenarios: 32,
+    required: &["server-initialize", "ping", "tools-list", "dns-rebinding-protection"],
+    baseline: "xtask/interop/mcp_server_baseline.yml",
+};
+
+/// What adds the token to the requests of the suite.
+const TOKEN_SCRIPT: &str = include_str!("../../interop/mcp_token.mjs");
+
+/// The token of the server.
+const TOKEN: &str = "token-of-the-conformance-suite";
+
+/// How long the server may take to start.
+const START: Duration = Duration::from_secs(20);
 
 /// The longest that the suite may take; each scenario has 30 seconds, and they run beside each other.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Runs the suite; `false` when a scenario failed that may not, or passed that should not.
+/// Runs one half of the suite or both; `false` when a scenario failed that may not, or passed that should not.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
-    if let Some(unknown) = arguments.first() {
-        bail!("`cargo xtask mcp-conformance` takes no argument, but got `{unknown}`");
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let parts: &[&Part] = match words[..] {
+        [] => &[&CLIENT, &SERVER],
+        ["client"] => &[&CLIENT],
+        ["server"] => &[&SERVER],
+        _ => bail!(
+            "`cargo xtask mcp-conformance` takes `client`, `server` or nothing, but got `{}`",
+            words.join(" ")
+        ),
+    };
+    let mut is_good = true;
+    for part in parts {
+        is_good &= judged(workspace, part)?;
     }
+    Ok(is_good)
+}
+
+fn judged(workspace: &Workspace, part: &'static Part) -> anyhow::Result<bool> {
     let place = Place::at(&workspace.root);
-    let baseline = workspace.root.join(BASELINE);
-    let file = std::fs::read_to_string(&baseline).with_context(|| format!("cannot read {BASELINE}"))?;
+    let baseline = workspace.root.join(part.baseline);
+    let file =
+        std::fs::read_to_string(&baseline).with_context(|| format!("cannot read {}", part.baseline))?;
     let expected = expected_failures(&file)?;
-    let client = built(&workspace.root)?;
+    let is_server = part == &SERVER;
+    let program = if is_server { built_command(&workspace.root)? } else { built(&workspace.root)? };
     on_runtime(async {
         let (node, folder) = match installed(&place).await? {
             Ok(found) => found,
@@ -59,12 +105,31 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
             }
         };
         let mut command = place.command(NAME, &node)?;
-        command.arg(folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"));
-        command.args(["client", "--suite", "all", "--command", text(&client)?]);
-        command.args(["--expected-failures", text(&baseline)?]);
-        let log = place.log(NAME);
+        let suite = folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+        let mut server = None;
+        if is_server {
+            let (running, url) = served(&place, &program).await?;
+            server = Some(running);
+            // It imports a package of the suite, so it is in the folder of the suite.
+            let script = folder.join("token.mjs");
+            std::fs::write(&script, TOKEN_SCRIPT)
+                .with_context(|| format!("cannot write {}", script.display()))?;
+            command.env("LOOPTREE_MCP_TOKEN", TOKEN).arg("--import").arg(&script).arg(&suite);
+            command.args([part.name, "--suite", "all", "--url", &url]);
+        } else {
+            command.arg(&suite).args([part.name, "--suite", "all", "--command", text(&program)?]);
+        }
+        if !is_server {
+            command.args(["--expected-failures", text(&baseline)?]);
+        }
+        let log = place.log(&format!("{NAME}-{}", part.name));
         let (status, printed) = Process::start(NAME, command, &log)?.done(PATIENCE).await?;
-        let verdict = Verdict { scenarios: scenarios(&printed), expected, suite_agrees: status.success() };
+        if let Some(server) = server {
+            server.end().await?;
+        }
+        // For servers the suite also counts warnings as failures, and its summary does not show them: its end must do.
+        let suite_agrees = if is_server { printed.contains("\nTotal: ") } else { status.success() };
+        let verdict = Verdict { part, scenarios: scenarios(&printed), expected, suite_agrees };
         say_as_is!("{verdict}");
         let faults = verdict.faults();
         for fault in &faults {
@@ -116,6 +181,41 @@ fn node_package() -> String {
     }
 }
 
+/// Starts the server; returns it and its address.
+async fn served(place: &Place, program: &Path) -> anyhow::Result<(Process, String)> {
+    let port = net::free_port()?;
+    let mut command = place.command("mcp-server", program)?;
+    // No scenario comes as far as the model.
+    command.args([
+        "mcp",
+        &format!("--http=127.0.0.1:{port}"),
+        "--model",
+        "local/none",
+        "--base-url",
+        "http://127.0.0.1:9/v1",
+    ]);
+    command.env("LOOPTREE_MCP_TOKEN", TOKEN);
+    let mut server = Process::start("looptree mcp", command, &place.log("mcp-server"))?;
+    let listens = || async move { TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok() };
+    server.ready(START, listens).await?;
+    Ok((server, format!("http://127.0.0.1:{port}/mcp")))
+}
+
+/// Builds the command with the server.
+fn built_command(root: &Path) -> anyhow::Result<PathBuf> {
+    ensure!(
+        cargo::run(root, &["build", "--quiet", "-p", "looptree-cli"], &[])?,
+        "looptree-cli cannot be built"
+    );
+    program(root, "debug/looptree")
+}
+
+fn program(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+    let program = target.join(name);
+    program.exists().then_some(program).context("it was built elsewhere; unset CARGO_BUILD_TARGET")
+}
+
 /// Builds the client.
 fn built(root: &Path) -> anyhow::Result<PathBuf> {
     let features = "mcp-oauth-jwt";
@@ -130,9 +230,7 @@ fn built(root: &Path) -> anyhow::Result<PathBuf> {
         "mcp_conformance_client",
     ];
     ensure!(cargo::run(root, &arguments, &[])?, "the example mcp_conformance_client cannot be built");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-    let program = target.join("debug/examples/mcp_conformance_client");
-    program.exists().then_some(program).context("the client was built elsewhere; unset CARGO_BUILD_TARGET")
+    program(root, "debug/examples/mcp_conformance_client")
 }
 
 /// A scenario that may fail, and why.
@@ -156,7 +254,7 @@ pub(super) fn expected_failures(file: &str) -> anyhow::Result<Vec<Expected>> {
         } else if let Some(name) = line.strip_prefix("  - ") {
             let name = name.trim().to_owned();
             let reason =
-                reason.take().with_context(|| format!("{BASELINE}: `{name}` has no reason above it"))?;
+                reason.take().with_context(|| format!("the baseline: `{name}` has no reason above it"))?;
             found.push(Expected { name, reason });
         }
     }
@@ -173,7 +271,9 @@ pub(super) struct Scenario {
 
 /// The lines of the suite's summary: `✓ NAME: 5 passed, 0 failed`.
 pub(super) fn scenarios(printed: &str) -> Vec<Scenario> {
-    let summary = printed.split_once("=== SUITE SUMMARY ===").map_or("", |(_, summary)| summary);
+    let headings = ["=== SUITE SUMMARY ===", "=== SUMMARY ==="];
+    let summary = headings.iter().find_map(|heading| printed.split_once(heading));
+    let summary = summary.map_or("", |(_, summary)| summary);
     summary.lines().filter_map(scenario).collect()
 }
 
@@ -189,6 +289,7 @@ fn scenario(line: &str) -> Option<Scenario> {
 /// Everything that a run came to.
 #[derive(Debug)]
 pub(super) struct Verdict {
+    pub(super) part: &'static Part,
     pub(super) scenarios: Vec<Scenario>,
     pub(super) expected: Vec<Expected>,
     /// Whether the suite itself ended well.
@@ -203,10 +304,14 @@ impl Verdict {
     /// What is wrong; nothing when the run is good.
     pub(super) fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        if self.scenarios.len() < SCENARIOS {
-            faults.push(format!("{} scenarios ran in place of {SCENARIOS}", self.scenarios.len()));
+        if self.scenarios.len() < self.part.scenarios {
+            faults.push(format!(
+                "{} scenarios ran in place of {}",
+                self.scenarios.len(),
+                self.part.scenarios
+            ));
         }
-        for name in REQUIRED {
+        for name in self.part.required {
             let is_good = self.scenarios.iter().any(|s| s.name == *name && s.failed == 0 && s.passed > 0);
             if !is_good {
                 faults.push(format!("{name} must pass"));
@@ -246,7 +351,7 @@ impl fmt::Display for Verdict {
             }
         }
         let good = self.scenarios.iter().filter(|s| s.failed == 0 && s.passed > 0).count();
-        writeln!(f, "\n{SUITE}: {good} of {} scenarios passed", self.scenarios.len())
+        writeln!(f, "\n{SUITE}, {}: {good} of {} scenarios passed", self.part.name, self.scenarios.len())
     }
 }
 

@@ -8,16 +8,14 @@ use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;
 use serde_json::Value;
-use similar::TextDiff;
 
 use super::keys::{Keys, Typed};
-use crate::approval::{Approvals, always, described};
+use crate::approval::{Approvals, always, described, refused};
 use crate::money;
+use crate::preview::foreseen;
 use crate::screen::{Screen, Style, diff_lines};
 use crate::text::{more_lines, plain, question as whole};
 
-/// The largest file that is compared with its new content.
-const MAX_COMPARED: u64 = 1 << 20;
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
 
@@ -126,44 +124,16 @@ impl Asker<'_> {
     /// Returns the lines of a question: the diff of an edit, or the whole call.
     fn lines_of(&self, question: &Question) -> Vec<String> {
         let view = question.approval();
-        let preview = view.as_ref().and_then(|view| self.preview(view.tool.as_str(), &view.arguments));
-        if let Some((path, diff)) = preview {
-            let title = format!("  {} {}", question.text, plain(&path));
+        let change = view.as_ref().and_then(|view| foreseen(self.root, view.tool.as_str(), &view.arguments));
+        if let Some(change) = change {
+            let title = format!("  {} {}", question.text, plain(&change.path));
             let mut lines = vec![self.screen.paint(Style::Bold, &title)];
-            lines.extend(diff_lines(&diff, self.screen, Some(usize::MAX)));
+            lines.extend(diff_lines(&change.diff(), self.screen, Some(usize::MAX)));
             return lines;
         }
         // The hash is for an answer from another process.
         let is_hash = |line: &&str| line.starts_with("    hash: ");
         whole(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
-    }
-
-    /// Returns the change that an edit would make, if the whole call is a change of one file that can be foreseen.
-    fn preview(&self, tool: &str, arguments: &Value) -> Option<(String, String)> {
-        let path = arguments.get("path")?.as_str()?;
-        let file = self.root.join(path);
-        // A path that leads out is refused by the tool, and nothing is read here.
-        let folder = file.parent()?.canonicalize().ok()?;
-        if !folder.starts_with(self.root)
-            || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file())
-        {
-            return None;
-        }
-        let before = match std::fs::metadata(&file) {
-            Ok(facts) if facts.len() > MAX_COMPARED => return None,
-            Ok(_) => std::fs::read_to_string(&file).ok()?,
-            Err(_) => String::new(),
-        };
-        let after = match tool {
-            "write_file" => arguments.get("content")?.as_str()?.to_owned(),
-            "edit_file" => edited(&before, arguments)?,
-            _ => return None,
-        };
-        if before == after {
-            return None;
-        }
-        let diff = TextDiff::from_lines(&before, &after);
-        Some((path.to_owned(), diff.unified_diff().context_radius(3).to_string()))
     }
 
     /// Shows a text in the user's pager.
@@ -176,32 +146,6 @@ impl Asker<'_> {
         }
         Ok(())
     }
-}
-
-fn refused(reason: &str) -> String {
-    if reason.trim().is_empty() {
-        "The user did not allow this call.".to_owned()
-    } else {
-        format!("The user did not allow this call: {}", reason.trim())
-    }
-}
-
-/// Applies the replacements of a call, each of which must apply once.
-fn edited(before: &str, arguments: &Value) -> Option<String> {
-    let single = [arguments.clone()];
-    let edits = match arguments.get("edits").and_then(Value::as_array) {
-        Some(edits) => edits.as_slice(),
-        None => &single,
-    };
-    let mut text = before.to_owned();
-    for edit in edits {
-        let (old, new) = (edit.get("old_text")?.as_str()?, edit.get("new_text")?.as_str()?);
-        if old.is_empty() || text.matches(old).count() != 1 {
-            return None;
-        }
-        text = text.replacen(old, new, 1);
-    }
-    Some(text)
 }
 
 /// Shows a text in a pager. Returns whether there is one.

@@ -7,16 +7,13 @@ use looptree::tools::plan::{Plan, StepState};
 use serde_json::Value;
 
 use super::{Screen, Style, diff};
-use crate::text::{brief, cut, more_lines, one_line, plain};
+use crate::text::{brief, cut, more_lines, one_line, plain, telling};
 
 /// Lines of a result that are shown.
 const RESULT_LINES: usize = 4;
 
 /// Columns of a line in a log.
 const LOGGED: usize = 300;
-
-/// The argument that tells the most about a call of a built-in tool.
-const TELLING: [&str; 6] = ["command", "path", "pattern", "query", "name", "url"];
 
 impl Screen {
     /// Shows an event of the run.
@@ -120,9 +117,8 @@ impl Screen {
     /// Shows a call in one line.
     pub(crate) fn call(&self, name: &str, arguments: &Value) {
         let name = plain(name);
-        let telling = TELLING.iter().find_map(|key| arguments.get(key)?.as_str().map(str::to_owned));
-        let arguments = match telling {
-            Some(text) => one_line(&text),
+        let arguments = match telling(arguments) {
+            Some(text) => one_line(text),
             None if arguments.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
             None if name == "plan" => String::new(),
             None => arguments.to_string(),

@@ -9,10 +9,12 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+mod acp;
 mod answers;
 mod chat;
 mod chat_safety;
 mod config;
+mod mcp;
 mod model;
 mod print;
 mod sessions;

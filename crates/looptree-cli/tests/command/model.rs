@@ -65,7 +65,10 @@ impl Model {
 fn text(message: &Value) -> String {
     match &message["content"] {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|p| p["text"].as_str()).collect(),
+        Value::Array(parts) => {
+            let image = |part: &Value| part["image_url"]["url"].as_str().map(|url| format!("image({url})"));
+            parts.iter().filter_map(|p| p["text"].as_str().map(str::to_owned).or_else(|| image(p))).collect()
+        }
         _ => String::new(),
     }
 }
@@ -95,6 +98,20 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
             let error = json!({"error": {"message": "Rate limit reached", "type": "rate_limit_error"}});
             return (StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")], error.to_string())
                 .into_response();
+        }
+        ("fail", _) => {
+            let error =
+                json!({"error": {"message": "the model is out of order", "type": "invalid_request_error"}});
+            return (StatusCode::BAD_REQUEST, error.to_string()).into_response();
+        }
+        ("think", _) => {
+            json!({"reasoning_content": format!("about {what}"), "content": format!("It is {what}.")})
+        }
+        ("plan", false) => {
+            let step =
+                |verb: &str, status: &str| json!({"step": format!("{verb} the {what}"), "status": status});
+            let steps = [step("read", "completed"), step("change", "in_progress")];
+            call("plan", &json!({ "steps": steps }), messages.len())
         }
         ("write", false) => {
             call("write_file", &json!({"path": "notes.txt", "content": format!("{what}\n")}), messages.len())

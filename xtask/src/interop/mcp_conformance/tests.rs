@@ -1,4 +1,4 @@
-use super::{Expected, REQUIRED, SCENARIOS, Scenario, Verdict, expected_failures, scenarios};
+use super::{CLIENT, Expected, Scenario, Verdict, expected_failures, scenarios};
 
 fn scenario(name: &str, passed: u32, failed: u32) -> Scenario {
     Scenario { name: name.to_owned(), passed, failed }
@@ -6,9 +6,14 @@ fn scenario(name: &str, passed: u32, failed: u32) -> Scenario {
 
 /// A run in which everything passed.
 fn good() -> Verdict {
-    let required = REQUIRED.iter().map(|name| scenario(name, 1, 0));
-    let others = (REQUIRED.len()..SCENARIOS).map(|n| scenario(&format!("auth/{n}"), 3, 0));
-    Verdict { scenarios: required.chain(others).collect(), expected: Vec::new(), suite_agrees: true }
+    let required = CLIENT.required.iter().map(|name| scenario(name, 1, 0));
+    let others = (CLIENT.required.len()..CLIENT.scenarios).map(|n| scenario(&format!("auth/{n}"), 3, 0));
+    Verdict {
+        part: &CLIENT,
+        scenarios: required.chain(others).collect(),
+        expected: Vec::new(),
+        suite_agrees: true,
+    }
 }
 
 fn expected(name: &str) -> Expected {
@@ -25,6 +30,8 @@ fn the_summary_is_read_and_nothing_before_it() {
     let printed = "✓ said by a client: 9 passed, 0 failed\n=== SUITE SUMMARY ===\n\n✓ initialize: 1 passed, 0 failed\n\
                    ✗ auth/jwt: 8 passed, 2 failed, 1 warnings\n\nTotal: 340 passed, 7 failed, 0 warnings\n  ~ auth/jwt\n";
     assert_eq!(scenarios(printed), [scenario("initialize", 1, 0), scenario("auth/jwt", 8, 2)]);
+    // Of the scenarios for servers.
+    assert_eq!(scenarios("=== SUMMARY ===\n✓ ping: 1 passed, 0 failed\n"), [scenario("ping", 1, 0)]);
     assert_eq!(scenarios("no summary"), []);
 }
 

@@ -1,0 +1,286 @@
+//! `looptree mcp`, driven by the client side of rmcp over standard input and output and over HTTP.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
+    ElicitResult, ElicitationAction, Implementation, ProgressNotificationParam,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient, RunningService};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::{ClientHandler, ServiceExt as _};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+
+use super::model::Model;
+use super::{HANG, Project};
+
+const TOKEN: &str = "a-token-of-the-test";
+
+/// The client: how it answers questions, and what it saw.
+#[derive(Clone)]
+struct Editor {
+    /// The content of the answer to each question; `None` for a client without questions.
+    answer: Option<Value>,
+    asked: Arc<Mutex<Vec<String>>>,
+    progress: Arc<Mutex<Vec<String>>>,
+}
+
+impl Editor {
+    fn new(answer: Option<Value>) -> Self {
+        Self { answer, asked: Arc::default(), progress: Arc::default() }
+    }
+}
+
+impl ClientHandler for Editor {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities = match &self.answer {
+            Some(_) => ClientCapabilities::builder().enable_elicitation().build(),
+            None => ClientCapabilities::default(),
+        };
+        ClientConfig::new(capabilities, Implementation::new("test", "1"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, rmcp::ErrorData> {
+        let ElicitRequestParams::FormElicitationParams { message, .. } = request else { panic!("no form") };
+        self.asked.lock().unwrap().push(message);
+        let content = self.answer.clone().unwrap();
+        Ok(ElicitResult::new(ElicitationAction::Accept).with_content(content))
+    }
+
+    async fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        self.progress.lock().unwrap().push(params.message.unwrap_or_default());
+    }
+}
+
+type Running = RunningService<RoleClient, Editor>;
+
+/// Starts the program on pipes.
+async fn over_pipes(project: &Project, words: &[String], client: Editor) -> (Running, Child) {
+    let mut command = project.command();
+    command.arg("mcp").args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().unwrap();
+    let pipes = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    (client.serve(pipes).await.unwrap(), child)
+}
+
+/// Starts the program on a free port. Returns its address.
+async fn over_http(project: &Project, words: &[String]) -> (String, Child) {
+    let mut command = project.command();
+    command.args(["mcp", "--http=127.0.0.1:0"]).args(words).env("LOOPTREE_MCP_TOKEN", TOKEN);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = tokio::time::timeout(HANG, lines.next_line()).await.unwrap().unwrap().unwrap();
+    let url = line.strip_prefix("listening on ").unwrap().to_owned();
+    // The program must be able to write for as long as it runs.
+    tokio::spawn(async move {
+        while let Ok(Some(line)) = lines.next_line().await {
+            assert!(!line.contains(TOKEN), "{line}");
+        }
+    });
+    (url, child)
+}
+
+async fn call(client: &Running, tool: &'static str, arguments: Value) -> CallToolResult {
+    let request = CallToolRequestParams::new(tool).with_arguments(arguments.as_object().unwrap().clone());
+    tokio::time::timeout(HANG, client.call_tool(request)).await.expect("it hangs").unwrap()
+}
+
+fn report(result: &CallToolResult) -> Value {
+    result.structured_content.clone().unwrap_or_else(|| panic!("{result:?}"))
+}
+
+fn text(result: &CallToolResult) -> String {
+    result.content.iter().filter_map(|content| content.as_text()).map(|text| text.text.clone()).collect()
+}
+
+/// Ends the client, and then the program by itself.
+async fn end(client: Running, mut child: Child) {
+    client.cancel().await.unwrap();
+    let status = tokio::time::timeout(HANG, child.wait()).await.expect("it does not end").unwrap();
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_task_and_its_continuation_return_structured_results_with_progress() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let editor = Editor::new(None);
+    let (client, child) = over_pipes(&project, &model.words(), editor.clone()).await;
+    let tools = client.list_all_tools().await.unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool.name.to_string()).collect();
+    assert_eq!(names, ["run", "continue", "answer"]);
+    assert!(tools.iter().all(|tool| tool.output_schema.is_some()));
+    let first = call(&client, "run", json!({"task": "say sunny"})).await;
+    assert_eq!(text(&first), "It is sunny.");
+    let first = report(&first);
+    assert_eq!(*editor.progress.lock().unwrap(), ["turn 1"]);
+    assert_eq!(
+        (&first["status"], &first["answer"], &first["stop_reason"]),
+        (&json!("completed"), &json!("It is sunny."), &json!("completed"))
+    );
+    assert_eq!(first["usage"], json!({"input": 1200, "output": 34}));
+    let more = json!({"session_id": first["session_id"], "message": "say cold"});
+    assert_eq!(report(&call(&client, "continue", more).await)["usage"]["output"], 68);
+    assert_eq!(model.asked().last().unwrap(), "user(say sunny) assistant(It is sunny.) user(say cold)");
+    let lost = call(&client, "continue", json!({"session_id": "none", "message": "x"})).await;
+    assert!(lost.is_error == Some(true) && text(&lost).contains("no session"), "{lost:?}");
+    end(client, child).await;
+
+    // Another process continues the session.
+    let (client, child) = over_pipes(&project, &model.words(), editor).await;
+    let more = json!({"session_id": first["session_id"], "message": "say warm"});
+    assert_eq!(report(&call(&client, "continue", more).await)["answer"], "It is warm.");
+    end(client, child).await;
+    assert_eq!(project.session_ids().len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_without_questions_answers_by_the_tool() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let (client, child) = over_pipes(&project, &model.words(), Editor::new(None)).await;
+    let waiting = report(&call(&client, "run", json!({"task": "run it"})).await);
+    assert_eq!(waiting["status"], "waiting");
+    let question = &waiting["question"];
+    assert_eq!(
+        (&question["tool"], &question["arguments"]["command"]),
+        (&json!("bash"), &json!("echo ran >> ran.txt"))
+    );
+    let answer = |decision: &str, id: &Value| json!({"session_id": waiting["session_id"], "question_id": id, "decision": decision, "reason": "too early"});
+    let wrong = call(&client, "answer", answer("allow", &json!("other"))).await;
+    assert!(wrong.is_error == Some(true) && text(&wrong).contains("does not wait"), "{wrong:?}");
+    assert!(!project.path().join("ran.txt").exists());
+    let denied = report(&call(&client, "answer", answer("deny", &question["id"])).await);
+    assert!(denied["answer"].as_str().unwrap().contains("too early"), "{denied}");
+    assert!(!project.path().join("ran.txt").exists());
+    let again = call(&client, "answer", answer("allow", &question["id"])).await;
+    assert!(text(&again).contains("waits for no answer"), "{again:?}");
+    end(client, child).await;
+}
+
+#[tokio::test]
+async fn a_question_outlives_the_server_and_always_holds_for_its_session() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let (client, child) = over_pipes(&project, &model.words(), Editor::new(None)).await;
+    let waiting = report(&call(&client, "run", json!({"task": "write one"})).await);
+    end(client, child).await;
+    let (client, child) = over_pipes(&project, &model.words(), Editor::new(None)).await;
+    let answer = json!({
+        "session_id": waiting["session_id"], "question_id": waiting["question"]["id"], "decision": "always",
+    });
+    assert_eq!(report(&call(&client, "answer", answer).await)["answer"], "I wrote one.");
+    let more = json!({"session_id": waiting["session_id"], "message": "write two"});
+    assert_eq!(report(&call(&client, "continue", more).await)["status"], "completed");
+    assert_eq!(std::fs::read_to_string(project.path().join("notes.txt")).unwrap(), "two\n");
+    end(client, child).await;
+}
+
+#[tokio::test]
+async fn a_client_with_forms_is_asked_for_each_call() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let editor = Editor::new(Some(json!({"decision": "allow"})));
+    let (client, child) = over_pipes(&project, &model.words(), editor.clone()).await;
+    let done = report(&call(&client, "run", json!({"task": "run it"})).await);
+    assert_eq!(done["answer"], "It ran.");
+    let asked = editor.asked.lock().unwrap().clone();
+    assert!(asked.len() == 1 && asked[0].contains("echo ran >> ran.txt"), "{asked:?}");
+    assert!(project.path().join("ran.txt").exists());
+    end(client, child).await;
+
+    let refusing = Editor::new(Some(json!({"decision": "nonsense"})));
+    let (client, child) = over_pipes(&project, &model.words(), refusing).await;
+    let denied = report(&call(&client, "run", json!({"task": "write it"})).await);
+    assert_eq!(denied["status"], "completed");
+    assert!(!project.path().join("notes.txt").exists());
+    end(client, child).await;
+}
+
+#[tokio::test]
+async fn a_directory_outside_of_the_server_is_refused() {
+    let (project, model) = (Project::new(), Model::start().await);
+    std::fs::create_dir(project.path().join("inner")).unwrap();
+    std::os::unix::fs::symlink(project.home(), project.path().join("link")).unwrap();
+    let (client, child) = over_pipes(&project, &model.words(), Editor::new(None)).await;
+    for outside in ["..", "/", "link"] {
+        let refused = call(&client, "run", json!({"task": "say no", "cwd": outside})).await;
+        assert!(
+            refused.is_error == Some(true) && text(&refused).contains("inside of"),
+            "{outside}: {refused:?}"
+        );
+    }
+    assert_eq!(model.asked(), Vec::<String>::new());
+    let inner = report(&call(&client, "run", json!({"task": "say sunny", "cwd": "inner"})).await);
+    assert_eq!(inner["status"], "completed");
+    end(client, child).await;
+}
+
+#[tokio::test]
+async fn over_http_only_a_client_with_the_token_and_a_local_name_is_served() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let (url, mut child) = over_http(&project, &model.words()).await;
+    let http = reqwest::Client::new();
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"}).to_string();
+    let post = |headers: &[(&str, &str)]| {
+        let mut request = http.post(&url).body(body.clone()).header("content-type", "application/json");
+        request = request.header("accept", "application/json, text/event-stream");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        async move { request.send().await.unwrap().status().as_u16() }
+    };
+    let right = format!("Bearer {TOKEN}");
+    assert_eq!(post(&[]).await, 401);
+    assert_eq!(post(&[("authorization", "Bearer wrong")]).await, 401);
+    assert_eq!(post(&[("authorization", &right), ("host", "evil.example")]).await, 403);
+    assert_eq!(post(&[("authorization", &right), ("origin", "http://evil.example")]).await, 403);
+    assert_eq!(post(&[("authorization", &right), ("origin", "http://localhost:1")]).await, 403);
+
+    let config = StreamableHttpClientTransportConfig::with_uri(url.clone()).auth_header(TOKEN);
+    let editor = Editor::new(Some(json!({"decision": "allow"})));
+    let client = editor.clone().serve(StreamableHttpClientTransport::from_config(config)).await.unwrap();
+    let done = report(&call(&client, "run", json!({"task": "run it"})).await);
+    assert_eq!(done["answer"], "It ran.");
+    assert_eq!(editor.asked.lock().unwrap().len(), 1);
+    client.cancel().await.unwrap();
+    child.start_kill().unwrap();
+}
+
+#[tokio::test]
+async fn a_cancelled_call_ends_its_command() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut words = model.words();
+    words.push("--yes".to_owned());
+    let (client, child) = over_pipes(&project, &words, Editor::new(None)).await;
+    let arguments = json!({"task": "exec echo $$ > pid.txt; exec sleep 600"}).as_object().unwrap().clone();
+    let request = CallToolRequestParams::new("run").with_arguments(arguments);
+    let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::Request::new(request));
+    let options = rmcp::service::PeerRequestOptions::no_options();
+    let running = client.send_cancellable_request(request, options).await.unwrap();
+    let file = project.path().join("pid.txt");
+    let pid = loop {
+        match std::fs::read_to_string(&file).ok().and_then(|pid| pid.trim().parse().ok()) {
+            Some(pid) => break pid,
+            None => tokio::time::sleep(std::time::Duration::from_millis(5)).await,
+        }
+    };
+    running.cancel(Some("enough".to_owned())).await.unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    let gone = async {
+        while rustix::process::test_kill_process(pid).is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(HANG, gone).await.expect("the command outlives its call");
+    end(client, child).await;
+}

@@ -53,7 +53,8 @@
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `sim` | simulation testing of agents | no |
-//! | `full` | all features except `tls-native` and `sim` | no |
+//! | `restate` | sessions on a Restate server, which survive their processes | no |
+//! | `full` | all features except `tls-native`, `sim` and `restate` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -67,6 +68,9 @@ pub use agent_core::{
 };
 #[doc(inline)]
 pub use agent_providers as providers;
+#[cfg(feature = "restate")]
+#[doc(inline)]
+pub use agent_restate as restate;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;

@@ -171,7 +171,7 @@ impl DurableAgent {
         let longest = self.longest_step;
         let default = config.policy.tool_timeout.filter(|limit| *limit <= longest).unwrap_or(longest);
         config.policy.tool_timeout = Some(default);
-        for tool in tools.iter() {
+        for tool in tools.tools() {
             if let Some(timeout) = tool.timeout().filter(|timeout| *timeout > longest) {
                 return Err(ServeError::ToolTooSlow { tool: tool.name().to_owned(), timeout, longest });
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use restate_sdk::discovery;
@@ -26,6 +26,12 @@ const BACKLOG: u32 = 1_024;
 
 /// How long the engine waits for a step beyond twice the longest step.
 const SPARE: Duration = Duration::from_secs(60);
+
+/// The first delay before the engine repeats an invocation whose worker has failed, in milliseconds.
+const RETRY_FIRST_MS: u64 = 50;
+
+/// The longest such delay in milliseconds.
+const RETRY_MAX_MS: u64 = 2_000;
 
 /// Returns the name of the virtual object with the messages to running sessions.
 pub(crate) fn mailbox_name(agent: &str) -> String {
@@ -165,6 +171,11 @@ fn definition(
         "enableLazyState": true,
         "inactivityTimeout": longest,
         "abortTimeout": longest.saturating_add(spare),
+        // A worker that has died is replaced within seconds, and a session is never given up.
+        "retryPolicyInitialInterval": RETRY_FIRST_MS,
+        "retryPolicyExponentiationFactor": 2.0,
+        "retryPolicyMaxInterval": RETRY_MAX_MS,
+        "retryPolicyMaxAttempts": u32::MAX,
     });
     let discovered: discovery::Service = serde_json::from_value(described)
         .map_err(|source| ServeError::Description { name: name.to_owned(), source })?;

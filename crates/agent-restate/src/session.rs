@@ -184,7 +184,7 @@ impl Sessions {
 
     /// Returns the conversation after the last run that ended.
     pub(crate) async fn history(&self, ctx: &ContextInternal) -> HandlerResult<History> {
-        read_conversation(ctx).await?.map_err(terminal)
+        Ok(read_conversation(ctx).await?.map_err(terminal)?)
     }
 
     /// Returns events from a number on.
@@ -296,7 +296,7 @@ fn terminal(refusal: Refusal) -> TerminalError {
 
 impl Invocation<'_> {
     /// Performs the steps of the run until it ends, is suspended, or is handed over.
-    async fn drive(mut self, first: Work) -> HandlerResult<Progress> {
+    async fn drive(self, first: Work) -> HandlerResult<Progress> {
         let _registered = self.register().await;
         let ctx = self.ctx;
         ctx.set(RUNNING, self.id.clone());

@@ -209,7 +209,8 @@ pub(crate) async fn read_events(ctx: &ContextInternal, head: &Head, from: u64) -
 
 async fn read_history(ctx: &ContextInternal, pieces: u32, tail: &str) -> Read<History> {
     // All requests are sent before the first response is awaited.
-    let requested: Vec<_> = (0..pieces).map(|piece| ctx.get::<Bytes>(&format!("{HISTORY}/{piece}"))).collect();
+    let keys: Vec<_> = (0..pieces).map(|piece| format!("{HISTORY}/{piece}")).collect();
+    let requested: Vec<_> = keys.iter().map(|key| ctx.get::<Bytes>(key)).collect();
     let mut text = String::new();
     for piece in requested {
         let piece = piece.await?;

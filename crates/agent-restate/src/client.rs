@@ -168,7 +168,8 @@ impl Session {
     /// # Errors
     /// Returns [`ClientError`] if the engine cannot be reached. [`Turn::wait`] returns the error of a refused answer.
     pub async fn answer(&self, question: QuestionId, answer: Answer) -> Result<Turn, ClientError> {
-        let key = format!("answer-{}", question.as_str());
+        // A refused answer may be repeated, so its key is not that of the question.
+        let key = uuid::Uuid::new_v4().simple().to_string();
         let invocation = self.start("answer", &AnswerInput { question, answer }, &key).await?;
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(invocation.clone());
         Ok(Turn { session: self.clone(), invocation })

@@ -56,3 +56,186 @@ async fn a_session_remembers_its_conversation() {
     assert_eq!(later.first().unwrap().number, events.len() as u64);
     assert!(matches!(later.first().unwrap().event.event, AgentEvent::AgentStart(_)));
 }
+
+/// Two prompts with one key are one prompt, and a third with another key is a second one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prompts_with_the_same_key_are_one() {
+    let Some(server) = Server::start().await else { return };
+    let calls = Arc::new(AtomicUsize::new(0));
+    let model = ScriptedProvider::responding({
+        let calls = Arc::clone(&calls);
+        move |_| ScriptedReply::text(format!("reply {}", calls.fetch_add(1, Ordering::SeqCst)))
+    });
+    let worker = Worker::start(agent("keyed", model, Vec::new()));
+    server.register(worker.address).await;
+    let session = server.client().session("keyed", "s");
+    let first = session.prompt("go").idempotency_key("k").send().await.unwrap();
+    let second = session.prompt("go").idempotency_key("k").send().await.unwrap();
+    assert_eq!(first.invocation_id(), second.invocation_id());
+    assert_eq!(first.wait().await.unwrap(), second.wait().await.unwrap());
+    assert_eq!((calls.load(Ordering::SeqCst), session.history().await.unwrap().len()), (1, 2));
+    ended(session.prompt("go").idempotency_key("other").send().await.unwrap().wait().await.unwrap());
+    assert_eq!((calls.load(Ordering::SeqCst), session.history().await.unwrap().len()), (2, 4));
+}
+
+/// A run is handed over after each few steps, and a prompt that arrives meanwhile runs after it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_goes_through_many_invocations() {
+    let Some(server) = Server::start().await else { return };
+    let model = ScriptedProvider::responding(|request| {
+        let prompts = request.history.llm_messages().filter(|message| message.text() == "second").count();
+        let replies = request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
+        if prompts == 1 {
+            ScriptedReply::text("The second.")
+        } else if replies < 10 {
+            ScriptedReply::call(&format!("c{replies}"), "look", json!({}))
+        } else {
+            ScriptedReply::text("The first.")
+        }
+    });
+    let look = ScriptedTool::saying("look", "seen").with_effects(Effects::ReadOnly);
+    let worker = Worker::start(agent("relay", model, vec![Arc::new(look)]).hand_over_after(3));
+    server.register(worker.address).await;
+    let session = server.client().session("relay", "s");
+    let first = session.prompt("first").send().await.unwrap();
+    let second = session.prompt("second").send().await.unwrap();
+    assert_eq!(ended(first.wait().await.unwrap()).reply.unwrap().text(), "The first.");
+    assert_eq!(ended(second.wait().await.unwrap()).reply.unwrap().text(), "The second.");
+    let history = session.history().await.unwrap();
+    assert_eq!(history.len(), 2 + 20 + 2);
+    let events = session.events_from(0).await.unwrap().collect().await.unwrap();
+    // Within each loop the events are numbered without gaps, over all invocations.
+    let mut last = 0;
+    for event in &events {
+        last = if matches!(event.event.event, AgentEvent::AgentStart(_)) { 0 } else { last };
+        last += 1;
+        assert_eq!(event.event.number, last, "{event:?}");
+    }
+    let ends = events.iter().filter(|e| matches!(e.event.event, AgentEvent::AgentEnd(_))).count();
+    assert_eq!(ends, 2);
+    let sql = "SELECT id FROM sys_invocation WHERE target_handler_name = 'advance'";
+    assert!(server.query(sql).await.len() >= 6);
+}
+
+/// A message to a running session reaches the model before its next call; one to an idle session waits for the next run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steering_and_follow_ups_reach_the_run() {
+    let Some(server) = Server::start().await else { return };
+    let seen = Arc::new(tokio::sync::Notify::new());
+    let go_on = Arc::new(tokio::sync::Notify::new());
+    let model = ScriptedProvider::responding(|request| {
+        let replies = request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
+        if replies == 0 { ScriptedReply::call("c1", "wait", json!({})) } else { ScriptedReply::text("ok") }
+    });
+    let wait = ScriptedTool::new("wait", {
+        let (seen, go_on) = (Arc::clone(&seen), Arc::clone(&go_on));
+        move |_, _| {
+            let (seen, go_on) = (Arc::clone(&seen), Arc::clone(&go_on));
+            async move {
+                seen.notify_one();
+                go_on.notified().await;
+                Ok(ToolResult::text("waited"))
+            }
+        }
+    });
+    let worker = Worker::start(agent("steered", model, vec![Arc::new(wait)]));
+    server.register(worker.address).await;
+    let session = server.client().session("steered", "s");
+    let turn = session.prompt("go").send().await.unwrap();
+    seen.notified().await;
+    session.follow_up("afterwards").await.unwrap();
+    session.steer("faster").await.unwrap();
+    let sql = "SELECT id FROM sys_invocation WHERE target_handler_name = 'put' AND status = 'completed'";
+    while server.query(sql).await.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    go_on.notify_one();
+    ended(turn.wait().await.unwrap());
+    let texts = |history: agent_core::History| {
+        history.llm_messages().map(agent_core::message::Message::text).collect::<Vec<_>>()
+    };
+    let expected = ["go", "", "waited", "faster", "ok", "afterwards", "ok"];
+    assert_eq!(texts(session.history().await.unwrap()), expected);
+
+    session.follow_up("later").await.unwrap();
+    while server.query(sql).await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    ended(session.prompt("again").send().await.unwrap().wait().await.unwrap());
+    let history = texts(session.history().await.unwrap());
+    assert_eq!(history[7..], ["again", "ok", "later", "ok"]);
+}
+
+/// An abort cancels the open step of a running session, ends a suspended run, and does nothing to an idle session.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abort_ends_running_and_suspended_runs() {
+    let Some(server) = Server::start().await else { return };
+    let seen = Arc::new(tokio::sync::Notify::new());
+    let model = ScriptedProvider::responding(|request| {
+        match request.history.llm_messages().last().unwrap().text().as_str() {
+            "hang" => ScriptedReply::call("c1", "hang", json!({})),
+            "ask" => ScriptedReply::call("c2", "ask", json!({})),
+            _ => ScriptedReply::text("ok"),
+        }
+    });
+    let hang = ScriptedTool::new("hang", {
+        let seen = Arc::clone(&seen);
+        move |_, ctx| {
+            seen.notify_one();
+            async move {
+                ctx.cancel.cancelled().await;
+                Err(agent_core::ToolError::Cancelled)
+            }
+        }
+    });
+    let ask = ScriptedTool::saying("ask", "done").asking("May it?");
+    let worker = Worker::start(agent("aborted", model, vec![Arc::new(hang), Arc::new(ask)]));
+    server.register(worker.address).await;
+    let session = server.client().session("aborted", "s");
+
+    session.abort().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let end = ended(session.prompt("hello").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.ended, Ended::Completed);
+
+    let turn = session.prompt("hang").send().await.unwrap();
+    seen.notified().await;
+    session.abort().await.unwrap();
+    assert_eq!(ended(turn.wait().await.unwrap()).ended, Ended::Aborted);
+
+    let turn = session.prompt("ask").send().await.unwrap();
+    let TurnEnd::Waiting(questions) = turn.wait().await.unwrap() else { panic!("the session does not wait") };
+    let refused = session.prompt("hello").send().await.unwrap().wait().await;
+    assert!(matches!(refused, Err(ClientError::Refused(Refusal::WaitsForAnswers))), "{refused:?}");
+    session.abort().await.unwrap();
+    while !session.questions().await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(ended(turn.wait().await.unwrap()).ended, Ended::Aborted);
+    let late = session.answer(questions[0].id.clone(), Answer::Allow).await.unwrap().wait().await;
+    assert!(matches!(late, Err(ClientError::Refused(Refusal::NotAsked { .. }))), "{late:?}");
+    let end = ended(session.prompt("hello").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.ended, Ended::Completed);
+}
+
+/// A definition that cannot be served is refused before the worker listens, and an unknown agent has its own error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_cannot_work_is_refused_early() {
+    use agent_restate::{ServeError, serve};
+    let address = ([127, 0, 0, 1], 0).into();
+    let slow = || {
+        let slow = ScriptedTool::saying("slow", "done").with_timeout(Duration::from_secs(61));
+        agent("slow", ScriptedProvider::texts(["ok"]), vec![Arc::new(slow)])
+    };
+    let refused = serve(slow().longest_step(Duration::from_secs(60)), address).await;
+    assert!(matches!(&refused, Err(ServeError::ToolTooSlow { tool, .. }) if tool == "slow"), "{refused:?}");
+    let refused = serve(agent("no/name", ScriptedProvider::texts(["ok"]), Vec::new()), address).await;
+    assert!(matches!(refused, Err(ServeError::Name { .. })), "{refused:?}");
+    assert!(matches!(serve(DurableAgent::new("empty"), address).await, Err(ServeError::NoModel { .. })));
+    let refused = serve(slow().longest_step(Duration::from_secs(61)).identity_key("secret"), address).await;
+    assert!(matches!(refused, Err(ServeError::IdentityKey { .. })), "{refused:?}");
+
+    let Some(server) = Server::start().await else { return };
+    let unknown = server.client().session("nobody", "s").prompt("go").send().await;
+    assert!(matches!(&unknown, Err(ClientError::UnknownAgent { agent }) if agent == "nobody"), "{unknown:?}");
+}

@@ -76,15 +76,15 @@ pub(crate) async fn put(ctx: &ContextInternal, wake: RequestTarget, mail: Mail) 
     mailbox.write(ctx)
 }
 
-/// Attaches an invocation that begins to drive the session, and sends it what has waited.
-pub(crate) async fn attach(ctx: &ContextInternal, attached: Attached) -> HandlerResult<()> {
+/// Attaches an invocation that begins to drive the session, and returns what has waited: the first messages that the
+/// invocation receives. Later ones are signals.
+pub(crate) async fn attach(ctx: &ContextInternal, attached: Attached) -> HandlerResult<Vec<Mail>> {
     let mut mailbox = Mailbox::read(ctx).await?;
     mailbox.release();
-    for mail in std::mem::take(&mut mailbox.waiting) {
-        mailbox.send(ctx, &attached.invocation, mail)?;
-    }
+    mailbox.sent = std::mem::take(&mut mailbox.waiting);
     mailbox.attached = Some(attached.invocation);
-    mailbox.write(ctx)
+    mailbox.write(ctx)?;
+    Ok(mailbox.sent)
 }
 
 /// Detaches an invocation that ends, and keeps the messages that it has not taken.

@@ -300,10 +300,14 @@ impl Invocation<'_> {
         let _registered = self.register().await;
         let ctx = self.ctx;
         ctx.set(RUNNING, self.id.clone());
-        self.send_mail("attach", Json(Attached { invocation: self.id.clone() }));
+        let attached = Json(Attached { invocation: self.id.clone() });
+        let target = self.sessions.mail_target(&self.session, "attach");
+        // Answered during the first step, and awaited after it.
+        let mut attached =
+            Some(ctx.call::<_, Json<Vec<Mail>>>(target, None, None, None, Vec::new(), attached));
         // A timer that is over completes each look into the mailbox at once.
         let timer = ctx.sleep(Duration::ZERO);
-        let (mut inbox, mut received, mut taken) = (VecDeque::new(), 0_u64, 0_u64);
+        let (mut inbox, mut received, mut taken) = (VecDeque::<Mail>::new(), 0_u64, 0_u64);
         let (mut work, mut steps) = (first, 0);
         let flow = loop {
             let name = self.driver.lock().await.step_name();
@@ -328,6 +332,11 @@ impl Invocation<'_> {
                 }
                 flow => break flow,
             };
+            if let Some(attached) = attached.take() {
+                let Json(waiting) = attached.await?;
+                received = waiting.len() as u64;
+                inbox.extend(waiting);
+            }
             loop {
                 let mail = ctx.signal::<Bytes>(&signal_name(received));
                 if ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {

@@ -21,6 +21,9 @@ const HAND_OVER_AFTER: u32 = 200;
 /// The longest name of an agent in bytes.
 const MAX_NAME: usize = 64;
 
+/// Changes the configuration of the loops.
+type Change = Arc<dyn Fn(&mut AgentLoopConfig) + Send + Sync>;
+
 /// Receives the events of sessions on the worker that produces them.
 pub(crate) type Listener = Arc<dyn Fn(&LiveEvent<'_>) + Send + Sync>;
 
@@ -35,7 +38,7 @@ pub struct DurableAgent {
     provider: Option<Arc<dyn StreamProvider>>,
     system_prompt: Arc<str>,
     tools: Tools,
-    config: Vec<Arc<dyn Fn(&mut AgentLoopConfig) + Send + Sync>>,
+    config: Vec<Change>,
     longest_step: Duration,
     hand_over_after: u32,
     listener: Option<Listener>,

@@ -12,9 +12,7 @@ use agent_core::history::{Entry, History, MessageRef};
 use agent_core::identity::{LoopId, QuestionId};
 use agent_core::journal::{AppliedInput, Durability};
 use agent_core::message::AgentMessage;
-use agent_core::run::{
-    Input, Misplaced, PendingCall, QueueKind, Queued, RestoreError, Run, RunSetup, Step,
-};
+use agent_core::run::{Input, Misplaced, PendingCall, QueueKind, Queued, RestoreError, Run, RunSetup, Step};
 use bytes::Bytes;
 
 use crate::agent::{LiveEvent, Prepared};
@@ -112,11 +110,8 @@ impl Driver {
     }
 
     fn new(agent: Arc<Prepared>, session: String, run: Option<Run>, base: History) -> Self {
-        let performer = Performer::new(
-            Arc::clone(&agent.config),
-            agent.tools.clone(),
-            Arc::clone(&agent.system_prompt),
-        );
+        let performer =
+            Performer::new(Arc::clone(&agent.config), agent.tools.clone(), Arc::clone(&agent.system_prompt));
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         Self {
             agent,
@@ -276,7 +271,8 @@ impl Driver {
                 self.deliver(events);
             }
             Work::Answer { question, answer } => {
-                let open = self.run.as_ref().is_some_and(|run| run.questions().iter().any(|q| q.id == question));
+                let open =
+                    self.run.as_ref().is_some_and(|run| run.questions().iter().any(|q| q.id == question));
                 if !open {
                     return Ok(Flow::Refused { refusal: Refusal::NotAsked { question } });
                 }

@@ -3,8 +3,8 @@
 //! A step records the inputs of the run with their times, never the run. A replay applies them again and executes
 //! nothing.
 
-use agent_core::event::{Answer, Ended, Question};
 use agent_core::event::{AgentEvent, NumberedEvent};
+use agent_core::event::{Answer, Ended, Question};
 use agent_core::identity::{LoopId, QuestionId};
 use agent_core::journal::AppliedInput;
 use agent_core::message::{AgentMessage, AssistantMessage, Usage};
@@ -56,21 +56,15 @@ pub(crate) enum Flow {
     /// Perform the next step.
     Step,
     /// Wait before the next step.
-    Sleep {
-        delay_ms: u64,
-    },
+    Sleep { delay_ms: u64 },
     /// The start of calls is recorded that must not run twice. Only the attempt with this nonce executes them.
-    Began {
-        nonce: String,
-    },
+    Began { nonce: String },
     /// The run waits for answers.
     Suspended,
     /// The run has ended.
     Ended,
     /// The first input was refused, and the run is unchanged.
-    Refused {
-        refusal: Refusal,
-    },
+    Refused { refusal: Refusal },
 }
 
 /// A message for a running session.

@@ -267,7 +267,10 @@ impl Service for MailboxService {
 
 /// Writes the output of a handler as JSON.
 #[expect(clippy::unnecessary_wraps, reason = "the result of every handler")]
-fn reply<T: serde::Serialize>(ctx: &ContextInternal, result: HandlerResult<T>) -> Result<(), endpoint::Error> {
+fn reply<T: serde::Serialize>(
+    ctx: &ContextInternal,
+    result: HandlerResult<T>,
+) -> Result<(), endpoint::Error> {
     ctx.handle_handler_result(result.map(Json));
     ctx.end();
     Ok(())

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
+use agent_core::CancellationToken;
 use agent_core::event::{AgentEvent, NumberedEvent, Question};
 use agent_core::history::History;
 use agent_core::identity::LoopId;
 use agent_core::run::{Checkpoint, ReadError, Run};
-use agent_core::CancellationToken;
 use bytes::Bytes;
 use restate_sdk::context::macro_support::SealedDurableFuture as _;
 use restate_sdk::context::{RequestTarget, RunFuture as _};
@@ -152,7 +152,11 @@ impl Sessions {
     }
 
     /// Continues a run that another invocation has handed over.
-    pub(crate) async fn advance(&self, ctx: &ContextInternal, meta: InputMetadata) -> HandlerResult<Progress> {
+    pub(crate) async fn advance(
+        &self,
+        ctx: &ContextInternal,
+        meta: InputMetadata,
+    ) -> HandlerResult<Progress> {
         match self.open_run(ctx).await? {
             Ok(Some((stored, run))) if stored.head.open.as_ref().is_some_and(|open| open.handed_over) => {
                 self.resume(ctx, meta, stored, run, Work::Step).await
@@ -184,7 +188,7 @@ impl Sessions {
 
     /// Returns the conversation after the last run that ended.
     pub(crate) async fn history(&self, ctx: &ContextInternal) -> HandlerResult<History> {
-        Ok(read_conversation(ctx).await?.map_err(terminal)?)
+        Ok(read_conversation(ctx).await?.map_err(|refusal| terminal(&refusal))?)
     }
 
     /// Returns events from a number on.
@@ -196,8 +200,8 @@ impl Sessions {
     ) -> HandlerResult<EventsPage> {
         let from = input.from;
         let running = ctx.get::<String>(RUNNING).await?.is_some();
-        let head = read_head(ctx).await?.map_err(terminal)?;
-        let mut events = read_events(ctx, &head, from).await?.map_err(terminal)?;
+        let head = read_head(ctx).await?.map_err(|refusal| terminal(&refusal))?;
+        let mut events = read_events(ctx, &head, from).await?.map_err(|refusal| terminal(&refusal))?;
         let mut known = head.events;
         let here = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = here.get(&meta.key) {
@@ -290,7 +294,7 @@ impl Sessions {
     }
 }
 
-fn terminal(refusal: Refusal) -> TerminalError {
+fn terminal(refusal: &Refusal) -> TerminalError {
     TerminalError::new_with_code(409, refusal.to_string())
 }
 

@@ -112,7 +112,11 @@ impl Stored {
     }
 
     /// Appends events.
-    pub(crate) fn append_events(&mut self, ctx: &ContextInternal, events: &[NumberedEvent]) -> Result<(), HandlerError> {
+    pub(crate) fn append_events(
+        &mut self,
+        ctx: &ContextInternal,
+        events: &[NumberedEvent],
+    ) -> Result<(), HandlerError> {
         if events.is_empty() {
             return Ok(());
         }
@@ -202,7 +206,8 @@ pub(crate) async fn read_events(ctx: &ContextInternal, head: &Head, from: u64) -
         (format!("{EVENTS}/{piece}"), head.event_pieces.get(piece).copied().unwrap_or(0))
     };
     let bytes = ctx.get::<Bytes>(&key).await?;
-    let events = text_of(bytes.as_ref(), EVENTS).and_then(|text| parse_list::<Vec<NumberedEvent>>(text, EVENTS));
+    let events =
+        text_of(bytes.as_ref(), EVENTS).and_then(|text| parse_list::<Vec<NumberedEvent>>(text, EVENTS));
     let skipped = usize::try_from(from - first).unwrap_or(usize::MAX);
     Ok(events.map(|events| events.into_iter().skip(skipped).collect()))
 }
@@ -239,7 +244,8 @@ fn parse_head(bytes: Option<&Bytes>) -> Result<Head, Refusal> {
         } else {
             "finish the session with the version that wrote it"
         };
-        let message = format!("the session is stored in form {form}, and this version reads form {FORM}; {what}");
+        let message =
+            format!("the session is stored in form {form}, and this version reads form {FORM}; {what}");
         return Err(Refusal::Form { message });
     }
     serde_json::from_slice(bytes).map_err(damaged)

@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports five others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session` and simulations from `looptree-sim`. Each of them can be used alone. The root contains the names
+//! This crate re-exports six others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features

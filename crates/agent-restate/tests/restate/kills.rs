@@ -63,7 +63,12 @@ async fn run(client: Client, key: String) -> Finished {
             Ok(other) => panic!("{key}: {other:?}"),
             // An answer that was repeated because the server was killed is refused.
             Err(agent_restate::ClientError::Refused(_)) => {
-                turn = session.prompt("go").idempotency_key(format!("prompt-{key}")).send().await.unwrap_or(turn);
+                turn = session
+                    .prompt("go")
+                    .idempotency_key(format!("prompt-{key}"))
+                    .send()
+                    .await
+                    .unwrap_or(turn);
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
@@ -127,7 +132,8 @@ async fn sessions_survive_killed_workers_and_servers() {
     let mut servers_left = server_kills;
     for kill in 0..total {
         tokio::time::sleep(Duration::from_millis(40 + draw(120))).await;
-        let of_server = (total - kill) as u64 <= servers_left as u64 || draw((total - kill) as u64) < servers_left as u64;
+        let of_server =
+            (total - kill) as u64 <= servers_left as u64 || draw((total - kill) as u64) < servers_left as u64;
         let killed = if of_server {
             servers_left -= 1;
             server.restart().await;
@@ -169,14 +175,20 @@ async fn sessions_survive_killed_workers_and_servers() {
         finished.len(),
         started - finished.len(),
     );
-    println!("the kills of workers fell into {in_model} model calls and {in_tool} tool calls; {between} sessions were in none");
+    println!(
+        "the kills of workers fell into {in_model} model calls and {in_tool} tool calls; {between} sessions were in none"
+    );
     println!(
         "calls that must run once: {}, repeated without a question: {}, questions: {}",
         calls.len(),
         repeated.len(),
         asked.values().sum::<usize>(),
     );
-    println!("recovery: median {:?}, longest {:?}", recoveries[recoveries.len() / 2], recoveries[recoveries.len() - 1]);
+    println!(
+        "recovery: median {:?}, longest {:?}",
+        recoveries[recoveries.len() / 2],
+        recoveries[recoveries.len() - 1]
+    );
     assert_eq!((started - finished.len(), other), (0, 0));
     assert!(repeated.is_empty(), "{repeated:?}");
     assert!(in_model + in_tool > 0, "the kills fell into nothing");

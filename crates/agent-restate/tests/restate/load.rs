@@ -73,7 +73,11 @@ fn reply(work: Work, request: &ModelRequest) -> ScriptedReply {
     match round % 3 {
         0 => ScriptedReply::call(&id("once"), "once", json!({"n": round})),
         1 => ScriptedReply::call(&id("look"), "look", json!({"n": round})),
-        _ => ScriptedReply::call(&id("once"), "once", json!({"n": round})).and_call(&id("look"), "look", json!({})),
+        _ => ScriptedReply::call(&id("once"), "once", json!({"n": round})).and_call(
+            &id("look"),
+            "look",
+            json!({}),
+        ),
     }
 }
 

@@ -150,6 +150,8 @@ async fn a_session_makes_the_run_of_the_built_in_driver() {
     }
     let _ = std::panic::take_hook();
     assert!(differences.is_empty(), "{} of {scripts}:\n{}", differences.len(), differences.join("\n"));
-    println!("{scripts} scripts: {suspended} suspended, {children} with children, {compacted} compacted, {tools} with tools");
+    println!(
+        "{scripts} scripts: {suspended} suspended, {children} with children, {compacted} compacted, {tools} with tools"
+    );
     assert!(suspended > 0 && children > 0 && tools > 0, "the scripts reach what they are made for");
 }

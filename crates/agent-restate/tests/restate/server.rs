@@ -31,10 +31,8 @@ fn binary() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("LOOPTREE_RESTATE_SERVER") {
         return Some(path.into());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"),
-        PathBuf::from,
-    );
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
     let platforms = target.join("restate/node_modules/@restatedev");
     let folders = std::fs::read_dir(platforms).ok()?;
     folders

@@ -84,7 +84,8 @@ async fn a_run_goes_through_many_invocations() {
     let Some(server) = Server::start().await else { return };
     let model = ScriptedProvider::responding(|request| {
         let prompts = request.history.llm_messages().filter(|message| message.text() == "second").count();
-        let replies = request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
+        let replies =
+            request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
         if prompts == 1 {
             ScriptedReply::text("The second.")
         } else if replies < 10 {
@@ -124,7 +125,8 @@ async fn steering_and_follow_ups_reach_the_run() {
     let seen = Arc::new(tokio::sync::Notify::new());
     let go_on = Arc::new(tokio::sync::Notify::new());
     let model = ScriptedProvider::responding(|request| {
-        let replies = request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
+        let replies =
+            request.history.llm_messages().filter(|message| message.as_assistant().is_some()).count();
         if replies == 0 { ScriptedReply::call("c1", "wait", json!({})) } else { ScriptedReply::text("ok") }
     });
     let wait = ScriptedTool::new("wait", {

@@ -47,7 +47,8 @@ async fn a_suspended_session_continues_under_another_version() {
 
 /// Replaces a part of a session's stored state, as another version would have written it.
 async fn rewrite(server: &Server, name: &str, key: &str, change: impl Fn(&str) -> String) {
-    let sql = format!("SELECT key, value_utf8 FROM state WHERE service_name = '{name}' AND service_key = 's'");
+    let sql =
+        format!("SELECT key, value_utf8 FROM state WHERE service_name = '{name}' AND service_key = 's'");
     let mut state = serde_json::Map::new();
     let mut expected = String::new();
     for row in server.query(&sql).await {
@@ -64,7 +65,12 @@ async fn rewrite(server: &Server, name: &str, key: &str, change: impl Fn(&str) -
     server.admin(&format!("services/{name}/state"), body).await.unwrap();
     // The server changes the state later.
     let deadline = Instant::now() + Duration::from_secs(10);
-    while !server.query(&sql).await.iter().any(|row| row["key"] == key && row["value_utf8"] == expected.as_str()) {
+    while !server
+        .query(&sql)
+        .await
+        .iter()
+        .any(|row| row["key"] == key && row["value_utf8"] == expected.as_str())
+    {
         assert!(Instant::now() < deadline, "the state is not rewritten");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }

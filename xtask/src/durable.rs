@@ -32,7 +32,7 @@ struct Options {
     seed: u32,
 }
 
-/// Installs the server; `true` also if it cannot be had, which is said in one line.
+/// Installs the server. Prints one line and returns `true` also if it is not available.
 pub(crate) fn install(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
     if !arguments.is_empty() {
         bail!("`cargo xtask restate` takes no arguments");

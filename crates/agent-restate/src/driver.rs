@@ -27,7 +27,7 @@ const LONGEST_DELAY_IN_STEP_MS: u64 = 5_000;
 pub(crate) enum Work {
     /// Start the run with these prompts.
     Start { setup: Box<RunSetup>, prompts: Vec<AgentMessage> },
-    /// Go on from where the run stands.
+    /// Continue the run.
     Step,
     /// Apply the answer first.
     Answer { question: QuestionId, answer: Answer },

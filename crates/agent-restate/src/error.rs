@@ -48,15 +48,15 @@ pub enum ServeError {
     Description {
         /// The name of the service.
         name: String,
-        /// The cause.
+        /// The cause of the failure.
         source: serde_json::Error,
     },
     /// The address cannot be bound.
     #[error("the worker cannot listen on {address}; choose a free address: {source}")]
     Listen {
-        /// The address.
+        /// The address of the worker.
         address: SocketAddr,
-        /// The cause.
+        /// The cause of the failure.
         source: std::io::Error,
     },
 }
@@ -68,14 +68,14 @@ pub enum ClientError {
     /// The address of the engine is not an `http` or `https` URL.
     #[error("`{url}` is not the address of a Restate ingress; use a URL such as `http://localhost:8080`")]
     Url {
-        /// The address.
+        /// The address as it was given.
         url: String,
     },
     /// The engine could not be reached, or the connection broke. The request may have arrived: repeat it with the same
     /// idempotency key.
     #[error("the request to Restate failed; repeat it with the same idempotency key: {source}")]
     Transport {
-        /// The cause.
+        /// The cause of the failure.
         #[from]
         source: reqwest::Error,
     },
@@ -88,7 +88,7 @@ pub enum ClientError {
     /// The engine refused the request or ended it with an error.
     #[error("Restate answered with status {status}: {message}")]
     Status {
-        /// The HTTP status.
+        /// The HTTP status of the response.
         status: u16,
         /// The message of the engine.
         message: String,
@@ -96,13 +96,13 @@ pub enum ClientError {
     /// A response of the engine or of a worker cannot be read, for example because it is from a later version.
     #[error("a response cannot be read; update the client to the version of the workers: {source}")]
     Response {
-        /// The cause.
+        /// The cause of the failure.
         source: serde_json::Error,
     },
     /// A request cannot be written as JSON.
     #[error("a request cannot be written as JSON: {source}")]
     Request {
-        /// The cause.
+        /// The cause of the failure.
         source: serde_json::Error,
     },
     /// The session refused the request. Its state is unchanged.
@@ -127,13 +127,13 @@ pub enum Refusal {
     /// The answer does not fit its question.
     #[error("the answer was refused: {reason}")]
     Answer {
-        /// The reason.
+        /// The reason from the run.
         reason: String,
     },
     /// A message of the prompt cannot enter the conversation alone.
     #[error("the prompt was refused: {reason}")]
     Prompt {
-        /// The reason.
+        /// The reason from the history.
         reason: String,
     },
     /// The stored run or session has a form that this version does not read.

@@ -3,7 +3,7 @@
 //!
 //! A worker [`serve`]s a [`DurableAgent`]. A [`Client`] prompts its sessions from any process. The loop is the one of
 //! `agent_core`: [`Performer`](agent_core::drive::Performer) performs each step, and the engine records its inputs, never
-//! the whole run. A worker that takes over applies the recorded inputs and goes on with the next step.
+//! the whole run. A worker that takes over applies the recorded inputs and continues with the next step.
 //!
 //! ```no_run
 //! use agent_core::{Answer, ModelConfig};

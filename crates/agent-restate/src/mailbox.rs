@@ -67,7 +67,7 @@ pub(crate) async fn put(ctx: &ContextInternal, wake: RequestTarget, mail: Mail) 
         Some(invocation) => mailbox.send(ctx, &invocation, mail)?,
         None => {
             if matches!(mail, Mail::Abort) {
-                // A suspended run is driven by nobody, so the session is asked to abort it.
+                // No invocation drives a suspended run, so this one is sent to abort it.
                 drop(ctx.send(wake, None, None, None, Vec::new(), (), None));
             }
             mailbox.waiting.push(mail);

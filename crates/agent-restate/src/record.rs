@@ -29,7 +29,7 @@ pub(crate) struct StepRecord {
     pub(crate) start: Option<Box<StartRecord>>,
     /// The inputs that were applied and the events of child loops, in their order.
     pub(crate) items: Vec<Item>,
-    /// How the session goes on.
+    /// How the session continues.
     pub(crate) flow: Flow,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Item {
     Child(Box<NumberedEvent>),
 }
 
-/// How a session goes on after a step.
+/// How a session continues after a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "next", rename_all = "snake_case")]
 pub(crate) enum Flow {

@@ -58,7 +58,7 @@ pub(crate) struct Head {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Open {
     pub(crate) loop_id: LoopId,
-    /// Whether another invocation drives the run, and nobody has to answer.
+    /// Whether another invocation continues the run without an answer.
     pub(crate) handed_over: bool,
     /// Whether the run has shortened the conversation, so that the stored one is written anew at its end.
     pub(crate) compacted: bool,

@@ -263,6 +263,11 @@ struct EnvironmentGuide;
 #[doc = include_str!("../../../docs/guides/simulation.md")]
 struct SimulationGuide;
 
+/// Compiles the example of the guide to durable sessions.
+#[cfg(all(doctest, feature = "restate", feature = "tools", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/guides/scale-out.md")]
+struct ScaleOutGuide;
+
 /// Runs the examples of the pages about sessions, checkpoints and stores.
 #[cfg(all(doctest, feature = "testing", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]

@@ -1,7 +1,6 @@
 //! Sessions on a real Restate server, which each test starts for itself. Without a server they say so and pass.
 #![expect(
     clippy::disallowed_methods,
-    clippy::print_stdout,
     reason = "the tests start servers and workers, measure real time, and say what they measured"
 )]
 #![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "figures for people")]

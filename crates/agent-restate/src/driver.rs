@@ -176,6 +176,9 @@ impl Driver {
         self.open = true;
         let count = mails.len();
         let flow = self.perform_within_limits(work, mails).await?;
+        if matches!(flow, Flow::Suspended | Flow::Ended) {
+            self.flush_budget().await;
+        }
         let record = StepRecord {
             form: FORM,
             mails: count,
@@ -250,6 +253,15 @@ impl Driver {
             steps.as_mut().poll(cx)
         })
         .await
+    }
+
+    /// Reports what the run has spent to an account outside of the process.
+    async fn flush_budget(&self) {
+        if let Some(budget) = self.performer.config.services.budget.as_ref()
+            && let Err(error) = budget.flush().await
+        {
+            tracing::warn!(%error, "the spending of a run has not been reported; it is reported later");
+        }
     }
 
     async fn perform_work(&mut self, work: Work, mails: Vec<Mail>) -> Result<Flow, StepError> {

@@ -15,6 +15,9 @@ use crate::error::ServeError;
 /// The longest step unless the agent sets another.
 const LONGEST_STEP: Duration = Duration::from_secs(600);
 
+/// The delays that the engine waits for unless the agent sets another bound.
+const ENGINE_WAITS_FROM: Duration = Duration::from_secs(5);
+
 /// The steps of an invocation unless the agent sets another number.
 const HAND_OVER_AFTER: u32 = 200;
 
@@ -41,6 +44,7 @@ pub struct DurableAgent {
     config: Vec<Change>,
     longest_step: Duration,
     hand_over_after: u32,
+    engine_waits_from: Duration,
     listener: Option<Listener>,
     identity_key: Option<String>,
 }
@@ -78,6 +82,7 @@ impl DurableAgent {
             config: Vec::new(),
             longest_step: LONGEST_STEP,
             hand_over_after: HAND_OVER_AFTER,
+            engine_waits_from: ENGINE_WAITS_FROM,
             listener: None,
             identity_key: None,
         }
@@ -142,6 +147,14 @@ impl DurableAgent {
         self
     }
 
+    /// Sets the delay before a retry from which on the engine waits and not the worker. Default: 5 seconds. A delay that the
+    /// engine waits for survives the worker and costs one more step.
+    #[must_use]
+    pub fn engine_waits_from(mut self, delay: Duration) -> Self {
+        self.engine_waits_from = delay;
+        self
+    }
+
     /// Sets a function that receives all events of sessions on this worker, also live ones such as pieces of replies. It
     /// must return quickly. Clients read the recorded events with [`Session::events_from`](crate::Session::events_from).
     #[must_use]
@@ -186,6 +199,7 @@ impl DurableAgent {
             config: config.completed().unwrap_or(config).into(),
             longest_step: longest,
             hand_over_after: self.hand_over_after,
+            engine_waits_from: self.engine_waits_from,
             listener: self.listener,
             identity_key: self.identity_key,
         })
@@ -212,6 +226,7 @@ pub(crate) struct Prepared {
     pub(crate) config: Arc<AgentLoopConfig>,
     pub(crate) longest_step: Duration,
     pub(crate) hand_over_after: u32,
+    pub(crate) engine_waits_from: Duration,
     pub(crate) listener: Option<Listener>,
     pub(crate) identity_key: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! A client of sessions: prompts, answers, messages and events, from any process that reaches the engine.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,7 +31,7 @@ const MAX_MESSAGE: usize = 2_000;
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A client of the sessions at one Restate server. Clones share a connection pool.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Client {
     http: reqwest::Client,
     ingress: Arc<str>,
@@ -96,11 +97,16 @@ impl Client {
     /// Creates a client for the ingress of a Restate server, for example `http://localhost:8080`. Opens no connection.
     ///
     /// # Errors
-    /// Returns [`ClientError::Url`] if the address is not an `http` or `https` URL.
+    /// Returns [`ClientError::Url`] if the address is not an `http` or `https` URL, and [`ClientError::Credentials`] if it
+    /// contains a user name or a password.
     pub fn connect(ingress: impl AsRef<str>) -> Result<Self, ClientError> {
         let ingress = ingress.as_ref().trim_end_matches('/');
         let invalid = || ClientError::Url { url: ingress.to_owned() };
         let url = reqwest::Url::parse(ingress).map_err(|_| invalid())?;
+        // Errors and logs show the address, so it must not contain a secret.
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(ClientError::Credentials);
+        }
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() || url.query().is_some() {
             return Err(invalid());
         }
@@ -139,6 +145,12 @@ impl Client {
         }
         let message = text.chars().take(MAX_MESSAGE).collect();
         Err(ClientError::Status { status: status.as_u16(), message })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("ingress", &self.ingress).finish_non_exhaustive()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::AgentEvent;
 use agent_core::drive::perform::{CallProgress, Decision, Live, Performer, ReadyCall};
@@ -18,9 +19,6 @@ use bytes::Bytes;
 use crate::agent::{LiveEvent, Prepared};
 use crate::error::Refusal;
 use crate::record::{FORM, Flow, Item, Mail, StartRecord, StepRecord};
-
-/// The longest delay that a step waits for by itself; the engine waits for longer ones.
-const LONGEST_DELAY_IN_STEP_MS: u64 = 5_000;
 
 /// What the session asks for in a step.
 #[derive(Debug)]
@@ -140,6 +138,11 @@ impl Driver {
     /// Returns the token whose cancellation aborts the run in this process.
     pub(crate) fn cancel_token(&self) -> &agent_core::CancellationToken {
         self.performer.cancel_token()
+    }
+
+    /// Returns the nonce of this attempt.
+    pub(crate) fn attempt(&self) -> &str {
+        &self.nonce
     }
 
     /// Returns the setup of a new run.
@@ -334,7 +337,9 @@ impl Driver {
                     return Ok(Flow::Step);
                 }
                 Step::RunTools { calls, .. } => return self.run_tools(calls).await,
-                Step::Sleep { delay_ms, .. } if delay_ms > LONGEST_DELAY_IN_STEP_MS => {
+                Step::Sleep { delay_ms, .. }
+                    if Duration::from_millis(delay_ms) >= self.agent.engine_waits_from =>
+                {
                     return Ok(Flow::Sleep { delay_ms });
                 }
                 step => {

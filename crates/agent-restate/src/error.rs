@@ -71,6 +71,9 @@ pub enum ClientError {
         /// The address as it was given.
         url: String,
     },
+    /// The address of the engine contains a user name or a password.
+    #[error("the address of Restate contains credentials, which errors would show; give it without them")]
+    Credentials,
     /// The engine could not be reached, or the connection broke. The request may have arrived: repeat it with the same
     /// idempotency key.
     #[error("the request to Restate failed; repeat it with the same idempotency key: {source}")]

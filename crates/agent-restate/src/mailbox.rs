@@ -60,11 +60,22 @@ impl Mailbox {
     }
 }
 
-/// Delivers a message to the invocation that drives the session, or keeps it for the next one.
-pub(crate) async fn put(ctx: &ContextInternal, wake: RequestTarget, mail: Mail) -> HandlerResult<()> {
+/// Delivers a message to the invocation that drives the session, or keeps it for the next one. `abort_here` cancels the
+/// open step of an invocation if this process drives it; the signal ends the run in any case.
+pub(crate) async fn put(
+    ctx: &ContextInternal,
+    wake: RequestTarget,
+    mail: Mail,
+    abort_here: impl Fn(&str),
+) -> HandlerResult<()> {
     let mut mailbox = Mailbox::read(ctx).await?;
     match mailbox.attached.clone() {
-        Some(invocation) => mailbox.send(ctx, &invocation, mail)?,
+        Some(invocation) => {
+            if matches!(mail, Mail::Abort) {
+                abort_here(&invocation);
+            }
+            mailbox.send(ctx, &invocation, mail)?;
+        }
         None => {
             if matches!(mail, Mail::Abort) {
                 // No invocation drives a suspended run, so this one is sent to abort it.

@@ -240,12 +240,9 @@ impl Service for MailboxService {
             match ctx.handler_name() {
                 "put" => {
                     let (Json(mail), meta) = ctx.input::<Json<Mail>>().await;
-                    if matches!(mail, Mail::Abort) {
-                        // The signal ends the run at its next step; this also cancels the open one.
-                        sessions.abort_here(&meta.key);
-                    }
                     let wake = sessions.target(&meta.key, "wake");
-                    reply(&ctx, mailbox::put(&ctx, wake, mail).await)
+                    let abort_here = |invocation: &str| sessions.abort_here(&meta.key, invocation);
+                    reply(&ctx, mailbox::put(&ctx, wake, mail, abort_here).await)
                 }
                 "attach" => {
                     let (Json(input), _) = ctx.input().await;

@@ -39,6 +39,8 @@ pub(crate) type Running = Arc<StdMutex<BTreeMap<String, RunningSession>>>;
 /// A session that this process drives at this moment.
 pub(crate) struct RunningSession {
     invocation: String,
+    /// Tells the attempt of the invocation from the one that replaces it.
+    attempt: String,
     cancel: CancellationToken,
     /// The number of the first event of `events`.
     first: u64,
@@ -50,13 +52,13 @@ pub(crate) struct RunningSession {
 struct Registered {
     running: Running,
     session: String,
-    invocation: String,
+    attempt: String,
 }
 
 impl Drop for Registered {
     fn drop(&mut self) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.get(&self.session).is_some_and(|session| session.invocation == self.invocation) {
+        if running.get(&self.session).is_some_and(|session| session.attempt == self.attempt) {
             running.remove(&self.session);
         }
     }
@@ -90,10 +92,10 @@ impl Sessions {
         }
     }
 
-    /// Cancels the open step of a session if this process drives it.
-    pub(crate) fn abort_here(&self, session: &str) {
+    /// Cancels the open step of an invocation if this process drives it.
+    pub(crate) fn abort_here(&self, session: &str, invocation: &str) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = running.get(session) {
+        if let Some(session) = running.get(session).filter(|session| session.invocation == invocation) {
             session.cancel.cancel();
         }
     }
@@ -141,8 +143,8 @@ impl Sessions {
         input: AnswerInput,
     ) -> HandlerResult<Progress> {
         let (stored, run) = match self.open_run(ctx).await? {
-            Ok(Some(found)) => found,
-            Ok(None) => {
+            Ok(Some(found)) if !is_handed_over(&found.0) => found,
+            Ok(_) => {
                 return Ok(Progress::Refused { refusal: Refusal::NotAsked { question: input.question } });
             }
             Err(refusal) => return Ok(Progress::Refused { refusal }),
@@ -158,7 +160,7 @@ impl Sessions {
         meta: InputMetadata,
     ) -> HandlerResult<Progress> {
         match self.open_run(ctx).await? {
-            Ok(Some((stored, run))) if stored.head.open.as_ref().is_some_and(|open| open.handed_over) => {
+            Ok(Some((stored, run))) if is_handed_over(&stored) => {
                 self.resume(ctx, meta, stored, run, Work::Step).await
             }
             Ok(_) => Ok(Progress::Idle),
@@ -170,6 +172,8 @@ impl Sessions {
     /// Aborts the suspended run.
     pub(crate) async fn wake(&self, ctx: &ContextInternal, meta: InputMetadata) -> HandlerResult<Progress> {
         match self.open_run(ctx).await? {
+            // The invocation that continues the run finds the abort in the mailbox.
+            Ok(Some((stored, _))) if is_handed_over(&stored) => Ok(Progress::Idle),
             Ok(Some((stored, run))) => self.resume(ctx, meta, stored, run, Work::Abort).await,
             Ok(None) => {
                 let target = self.mail_target(&meta.key, "drop_aborts");
@@ -294,6 +298,11 @@ impl Sessions {
     }
 }
 
+/// Returns whether another invocation continues the open run.
+fn is_handed_over(stored: &Stored) -> bool {
+    stored.head.open.as_ref().is_some_and(|open| open.handed_over)
+}
+
 fn terminal(refusal: &Refusal) -> TerminalError {
     TerminalError::new_with_code(409, refusal.to_string())
 }
@@ -327,20 +336,33 @@ impl Invocation<'_> {
             inbox.drain(..accepted.mails.min(inbox.len()));
             taken += accepted.mails as u64;
             self.publish().await;
-            work = match accepted.flow {
-                Flow::Step => Work::Step,
-                Flow::Began { nonce } => Work::Execute { nonce },
-                Flow::Sleep { delay_ms } => {
-                    ctx.sleep(Duration::from_millis(delay_ms)).await?;
-                    Work::Slept
-                }
-                flow => break flow,
-            };
             if let Some(attached) = attached.take() {
                 let Json(waiting) = attached.await?;
                 received = waiting.len() as u64;
                 inbox.extend(waiting);
             }
+            work = match accepted.flow {
+                Flow::Step => Work::Step,
+                Flow::Began { nonce } => Work::Execute { nonce },
+                Flow::Sleep { delay_ms } => {
+                    let delay = ctx.sleep(Duration::from_millis(delay_ms));
+                    // An abort ends the delay; other messages are applied after it.
+                    loop {
+                        let mail = ctx.signal::<Bytes>(&signal_name(received));
+                        if ctx.select(vec![mail.handle(), delay.handle()]).await? != 0 {
+                            break Work::Slept;
+                        }
+                        let mail = serde_json::from_slice::<Mail>(&mail.await?)?;
+                        received += 1;
+                        let aborts = matches!(mail, Mail::Abort);
+                        inbox.push_back(mail);
+                        if aborts {
+                            break Work::Step;
+                        }
+                    }
+                }
+                flow => break flow,
+            };
             loop {
                 let mail = ctx.signal::<Bytes>(&signal_name(received));
                 if ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {
@@ -360,16 +382,18 @@ impl Invocation<'_> {
 
     /// Makes the session known in this process, for aborts and for readers of its events.
     async fn register(&self) -> Registered {
-        let cancel = self.driver.lock().await.cancel_token().clone();
+        let driver = self.driver.lock().await;
+        let attempt = driver.attempt().to_owned();
         let session = RunningSession {
             invocation: self.id.clone(),
-            cancel,
+            attempt: attempt.clone(),
+            cancel: driver.cancel_token().clone(),
             first: self.stored.head.events,
             events: Vec::new(),
         };
         let running = Arc::clone(&self.sessions.running);
         running.lock().unwrap_or_else(PoisonError::into_inner).insert(self.session.clone(), session);
-        Registered { running, session: self.session.clone(), invocation: self.id.clone() }
+        Registered { running, session: self.session.clone(), attempt }
     }
 
     /// Shows the recorded events to readers in this process.
@@ -377,7 +401,7 @@ impl Invocation<'_> {
         let driver = self.driver.lock().await;
         let mut running = self.sessions.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = running.get_mut(&self.session)
-            && session.invocation == self.id
+            && session.attempt == driver.attempt()
         {
             let seen = session.events.len();
             session.events.extend(driver.events.iter().skip(seen).cloned());

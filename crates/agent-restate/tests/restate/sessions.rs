@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::event::Ended;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, AgentTool, Answer, Effects, ModelConfig, ToolResult};
+use agent_core::{AgentEvent, AgentTool, Answer, Effects, ErrorKind, ModelConfig, ToolResult};
 use agent_restate::{ClientError, DurableAgent, Refusal, TurnEnd};
 use serde_json::json;
 
@@ -218,6 +218,51 @@ async fn an_abort_ends_running_and_suspended_runs() {
     assert!(matches!(late, Err(ClientError::Refused(Refusal::NotAsked { .. }))), "{late:?}");
     let end = ended(session.prompt("hello").send().await.unwrap().wait().await.unwrap());
     assert_eq!(end.ended, Ended::Completed);
+}
+
+/// The engine waits for a long delay before a retry, and an abort ends the delay.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_engine_waits_for_long_delays() {
+    let Some(server) = Server::start().await else { return };
+    let calls = Arc::new(AtomicUsize::new(0));
+    let model = ScriptedProvider::responding({
+        let calls = Arc::clone(&calls);
+        move |request| {
+            let delay = match request.history.llm_messages().last().unwrap().text().as_str() {
+                "short" if calls.fetch_add(1, Ordering::SeqCst) == 0 => Duration::from_millis(20),
+                "long" => Duration::from_secs(50),
+                _ => return ScriptedReply::text("ok"),
+            };
+            ScriptedReply::new().failing(ErrorKind::RateLimited, "slow down").retry_after(delay)
+        }
+    });
+    let agent = agent("patient", model, Vec::new()).engine_waits_from(Duration::from_millis(1));
+    let worker = Worker::start(agent);
+    server.register(worker.address).await;
+    let session = server.client().session("patient", "s");
+    let end = ended(session.prompt("short").send().await.unwrap().wait().await.unwrap());
+    assert_eq!((end.ended, calls.load(Ordering::SeqCst)), (Ended::Completed, 2));
+    let sleeps = "SELECT id FROM sys_journal WHERE entry_type = 'Command: Sleep'";
+    // Each invocation has a timer of its own besides the delay.
+    assert_eq!(server.query(sleeps).await.len(), 2);
+
+    let turn = session.prompt("long").send().await.unwrap();
+    while server.query(sleeps).await.len() < 4 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    session.abort().await.unwrap();
+    assert_eq!(ended(turn.wait().await.unwrap()).ended, Ended::Aborted);
+}
+
+/// An address with a secret in it, or one that is none, is refused without showing the secret.
+#[test]
+fn addresses_are_checked() {
+    let secret = agent_restate::Client::connect("http://user:hidden@localhost:8080").unwrap_err();
+    assert!(matches!(secret, ClientError::Credentials) && !secret.to_string().contains("hidden"), "{secret}");
+    for address in ["localhost:8080", "ftp://localhost", "", "http://localhost:8080/?key=1"] {
+        let error = agent_restate::Client::connect(address).unwrap_err();
+        assert!(matches!(error, ClientError::Url { .. }), "{address}: {error}");
+    }
 }
 
 /// A definition that cannot be served is refused before the worker listens, and an unknown agent has its own error.

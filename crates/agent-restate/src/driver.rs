@@ -1,5 +1,8 @@
 //! Performs the steps of a run for the session, and applies recorded steps again in a replay.
 
+#[cfg(test)]
+mod tests;
+
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use agent_core::history::History;
 use agent_core::identity::LoopId;
 use agent_core::run::{Checkpoint, ReadError, Run};
 use bytes::Bytes;
-use restate_sdk::context::macro_support::SealedDurableFuture as _;
+use restate_sdk::context::macro_support::SealedDurableFuture;
 use restate_sdk::context::{RequestTarget, RunFuture as _};
 use restate_sdk::endpoint::{ContextInternal, InputMetadata};
 use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
@@ -69,6 +69,20 @@ pub(crate) struct Sessions {
     pub(crate) agent: Arc<Prepared>,
     pub(crate) mailbox: String,
     pub(crate) running: Running,
+}
+
+/// The steps of an invocation failed.
+enum Failure {
+    /// The engine cancelled the invocation, or a step cannot be performed. The session remains as it was before.
+    Final(TerminalError),
+    /// Another attempt may succeed, for example one of another version.
+    Repeated(HandlerError),
+}
+
+impl From<TerminalError> for Failure {
+    fn from(error: TerminalError) -> Self {
+        Self::Final(error)
+    }
 }
 
 /// An invocation that drives a session.
@@ -308,11 +322,29 @@ fn terminal(refusal: &Refusal) -> TerminalError {
 }
 
 impl Invocation<'_> {
-    /// Performs the steps of the run until it ends, is suspended, or is handed over.
+    /// Performs the steps of the run until it ends, is suspended, or is handed over, and stores its state.
     async fn drive(self, first: Work) -> HandlerResult<Progress> {
         let _registered = self.register().await;
+        self.ctx.set(RUNNING, self.id.clone());
+        let mut taken = 0;
+        let driven = self.steps(first, &mut taken).await;
+        match driven {
+            Ok(flow) => {
+                self.send_mail("detach", Json(Detached { invocation: self.id.clone(), taken }));
+                self.finish(flow).await
+            }
+            Err(Failure::Final(error)) => {
+                self.send_mail("detach", Json(Detached { invocation: self.id.clone(), taken }));
+                self.ctx.clear(RUNNING);
+                Err(error.into())
+            }
+            Err(Failure::Repeated(error)) => Err(error),
+        }
+    }
+
+    /// Performs steps, and counts the messages that they have taken from the mailbox.
+    async fn steps(&self, first: Work, taken: &mut u64) -> Result<Flow, Failure> {
         let ctx = self.ctx;
-        ctx.set(RUNNING, self.id.clone());
         let attached = Json(Attached { invocation: self.id.clone() });
         let target = self.sessions.mail_target(&self.session, "attach");
         // Answered during the first step, and awaited after it.
@@ -320,9 +352,9 @@ impl Invocation<'_> {
             Some(ctx.call::<_, Json<Vec<Mail>>>(target, None, None, None, Vec::new(), attached));
         // A timer that is over completes each look into the mailbox at once.
         let timer = ctx.sleep(Duration::ZERO);
-        let (mut inbox, mut received, mut taken) = (VecDeque::<Mail>::new(), 0_u64, 0_u64);
+        let (mut inbox, mut received) = (VecDeque::<Mail>::new(), 0_u64);
         let (mut work, mut steps) = (first, 0);
-        let flow = loop {
+        loop {
             let name = self.driver.lock().await.step_name();
             let mails: Vec<Mail> = inbox.iter().cloned().collect();
             let driver = Arc::clone(&self.driver);
@@ -331,10 +363,11 @@ impl Invocation<'_> {
                 record.map_err(|error| HandlerError::from(TerminalError::new(error.to_string())))
             };
             let record: Bytes = ctx.run(perform).name(name).await?;
-            let accepted = self.driver.lock().await.accept(&record)?;
+            let accepted = self.driver.lock().await.accept(&record);
+            let accepted = accepted.map_err(|error| Failure::Repeated(error.into()))?;
             steps += 1;
             inbox.drain(..accepted.mails.min(inbox.len()));
-            taken += accepted.mails as u64;
+            *taken += accepted.mails as u64;
             self.publish().await;
             if let Some(attached) = attached.take() {
                 let Json(waiting) = attached.await?;
@@ -348,11 +381,7 @@ impl Invocation<'_> {
                     let delay = ctx.sleep(Duration::from_millis(delay_ms));
                     // An abort ends the delay; other messages are applied after it.
                     loop {
-                        let mail = ctx.signal::<Bytes>(&signal_name(received));
-                        if ctx.select(vec![mail.handle(), delay.handle()]).await? != 0 {
-                            break Work::Slept;
-                        }
-                        let mail = serde_json::from_slice::<Mail>(&mail.await?)?;
+                        let Some(mail) = self.mail(received, &delay).await? else { break Work::Slept };
                         received += 1;
                         let aborts = matches!(mail, Mail::Abort);
                         inbox.push_back(mail);
@@ -361,23 +390,31 @@ impl Invocation<'_> {
                         }
                     }
                 }
-                flow => break flow,
+                flow => return Ok(flow),
             };
-            loop {
-                let mail = ctx.signal::<Bytes>(&signal_name(received));
-                if ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {
-                    break;
-                }
-                inbox.push_back(serde_json::from_slice::<Mail>(&mail.await?)?);
+            while let Some(mail) = self.mail(received, &timer).await? {
+                inbox.push_back(mail);
                 received += 1;
             }
             // The calls whose start is recorded are executed before the run is handed over.
             if steps >= self.sessions.agent.hand_over_after && matches!(work, Work::Step) {
-                break Flow::Step;
+                return Ok(Flow::Step);
             }
-        };
-        self.send_mail("detach", Json(Detached { invocation: self.id.clone(), taken }));
-        self.finish(flow).await
+        }
+    }
+
+    /// Waits for a message to this invocation; `None` if the timer is over before.
+    async fn mail(
+        &self,
+        number: u64,
+        timer: &impl SealedDurableFuture,
+    ) -> Result<Option<Mail>, TerminalError> {
+        let mail = self.ctx.signal::<Json<Mail>>(&signal_name(number));
+        if self.ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {
+            return Ok(None);
+        }
+        let Json(mail) = mail.await?;
+        Ok(Some(mail))
     }
 
     /// Makes the session known in this process, for aborts and for readers of its events.

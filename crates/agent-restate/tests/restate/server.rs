@@ -124,6 +124,13 @@ impl Server {
         }
     }
 
+    /// Cancels an invocation as an administrator does.
+    pub(crate) async fn cancel(&self, invocation: &str) {
+        let url = format!("http://127.0.0.1:{}/invocations/{invocation}/cancel", self.admin);
+        let response = self.http.patch(url).send().await.unwrap();
+        assert!(response.status().is_success(), "{}", response.text().await.unwrap());
+    }
+
     /// Asks the server with SQL.
     pub(crate) async fn query(&self, sql: &str) -> Vec<Value> {
         let answer = self.admin("query", json!({"query": sql}).to_string()).await.unwrap();

@@ -265,6 +265,34 @@ fn addresses_are_checked() {
     }
 }
 
+/// The engine's own cancellation ends an invocation without its result, and the session remains usable.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_invocation_leaves_the_session_usable() {
+    let Some(server) = Server::start().await else { return };
+    let model = ScriptedProvider::responding(|request| {
+        match request.history.llm_messages().last().unwrap().text().as_str() {
+            "fail" => ScriptedReply::new()
+                .failing(ErrorKind::RateLimited, "slow down")
+                .retry_after(Duration::from_secs(50)),
+            _ => ScriptedReply::text("ok"),
+        }
+    });
+    let worker = Worker::start(agent("cancelled", model, Vec::new()));
+    server.register(worker.address).await;
+    let session = server.client().session("cancelled", "s");
+    let turn = session.prompt("fail").send().await.unwrap();
+    let sleeps = "SELECT id FROM sys_journal WHERE entry_type = 'Command: Sleep'";
+    while server.query(sleeps).await.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.cancel(turn.invocation_id()).await;
+    let cancelled = turn.wait().await;
+    assert!(matches!(cancelled, Err(ClientError::Status { status: 409, .. })), "{cancelled:?}");
+    assert!(session.events_from(0).await.unwrap().collect().await.unwrap().is_empty());
+    let end = ended(session.prompt("hello").send().await.unwrap().wait().await.unwrap());
+    assert_eq!((end.ended, session.history().await.unwrap().len()), (Ended::Completed, 2));
+}
+
 /// A definition that cannot be served is refused before the worker listens, and an unknown agent has its own error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_work_is_refused_early() {

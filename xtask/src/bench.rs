@@ -57,8 +57,9 @@ pub(crate) fn run(workspace: &Workspace, rest: &[String]) -> anyhow::Result<bool
         Some("travel") if rest.len() == 1 => return travel::travel(&workspace.root),
         Some("sim") if rest.len() <= 2 => return sim::sim(workspace, rest.get(1).map(String::as_str)),
         Some("ws") if rest.len() == 1 => return ws::ws(),
+        Some("durable") if rest.len() == 1 => return crate::durable::bench(workspace),
         Some(_) => bail!(
-            "bench takes nothing, `context`, `session`, `store`, `memory`, `sim [NUMBER]`, `travel` or `ws`"
+            "bench takes nothing, `context`, `session`, `store`, `memory`, `sim [NUMBER]`, `travel`, `ws` or `durable`"
         ),
     }
     let built = cargo::run(

@@ -13,6 +13,7 @@ mod catalogue;
 mod ci;
 mod conformance;
 mod crash;
+mod durable;
 mod features;
 mod fuzz;
 mod interop;
@@ -58,6 +59,9 @@ cargo xtask COMMAND
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
   crash [--kills N] [--seed S] [--store json|sqlite]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
+  restate                installs a Restate server below target, for the tests of durable sessions (downloads it)
+  durable [--kills N] [--server-kills N] [--approvals N] [--scripts N] [--seed S]
+                         kills workers and servers of durable sessions, and compares the sessions with the built-in driver
   fuzz [--seconds N] [TARGET...]
                          runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
   mutants [--seed S] [--drawn N] [MODULE...]
@@ -69,6 +73,7 @@ cargo xtask COMMAND
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
   bench ws               measures tool turns over WebSocket and HTTP with simulated latency
+  bench durable          measures sessions on a Restate server against the built-in driver
   bench sim [N]          measures simulated runs, and searches for errors that it plants in a copy of agent-core
 ";
 
@@ -101,6 +106,8 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "bench" => bench::run(&workspace, rest),
         "conformance" => conformance::run(&workspace, rest),
         "crash" => crash::run(&workspace, rest),
+        "durable" => durable::run(&workspace, rest),
+        "restate" => durable::install(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),

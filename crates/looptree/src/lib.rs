@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports five others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session` and simulations from `looptree-sim`. Each of them can be used alone. The root contains the names
+//! This crate re-exports six others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -53,7 +53,8 @@
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `sim` | simulation testing of agents | no |
-//! | `full` | all features except `tls-native` and `sim` | no |
+//! | `restate` | sessions on a Restate server, which survive their processes | no |
+//! | `full` | all features except `tls-native`, `sim` and `restate` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -67,6 +68,9 @@ pub use agent_core::{
 };
 #[doc(inline)]
 pub use agent_providers as providers;
+#[cfg(feature = "restate")]
+#[doc(inline)]
+pub use agent_restate as restate;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;
@@ -258,6 +262,11 @@ struct EnvironmentGuide;
 #[cfg(all(doctest, feature = "sim"))]
 #[doc = include_str!("../../../docs/guides/simulation.md")]
 struct SimulationGuide;
+
+/// Compiles the example of the guide to durable sessions.
+#[cfg(all(doctest, feature = "restate", feature = "tools", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/guides/scale-out.md")]
+struct ScaleOutGuide;
 
 /// Runs the examples of the pages about sessions, checkpoints and stores.
 #[cfg(all(doctest, feature = "testing", feature = "sqlite"))]

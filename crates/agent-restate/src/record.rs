@@ -1,0 +1,169 @@
+//! What a step leaves in the engine's journal, and the messages between the parts of a session.
+//!
+//! A step records the inputs of the run with their times, never the run. A replay applies them again and executes
+//! nothing.
+
+use agent_core::event::{AgentEvent, NumberedEvent};
+use agent_core::event::{Answer, Ended, Question};
+use agent_core::identity::{LoopId, QuestionId};
+use agent_core::journal::AppliedInput;
+use agent_core::message::{AgentMessage, AssistantMessage, Usage};
+use agent_core::run::{RunCheckpoint, RunSetup};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Refusal;
+
+/// The form of the records and of the state of a session. A version with another form refuses them.
+pub const FORM: u32 = 1;
+
+/// The record of a step in the engine's journal.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StepRecord {
+    /// The form of the record.
+    pub(crate) form: u32,
+    /// The number of messages from the mailbox that the step applied.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) mails: usize,
+    /// The start of the run, if the step started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<Box<StartRecord>>,
+    /// The inputs that were applied and the events of child loops, in their order.
+    pub(crate) items: Vec<Item>,
+    /// How the session continues.
+    pub(crate) flow: Flow,
+}
+
+/// The start of a run as data, so that a replay depends neither on the clock nor on the configuration.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct StartRecord {
+    pub(crate) setup: RunSetup,
+    pub(crate) checkpoint: RunCheckpoint,
+    pub(crate) events: Vec<AgentEvent>,
+}
+
+/// An input of the run, or a recorded event of a child loop.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Item {
+    Input(AppliedInput),
+    Child(Box<NumberedEvent>),
+}
+
+/// How a session continues after a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "next", rename_all = "snake_case")]
+pub(crate) enum Flow {
+    /// Perform the next step.
+    Step,
+    /// Wait before the next step.
+    Sleep { delay_ms: u64 },
+    /// The start of calls is recorded that must not run twice. Only the attempt with this nonce executes them.
+    Began { nonce: String },
+    /// The run waits for answers.
+    Suspended,
+    /// The run has ended.
+    Ended,
+    /// The first input was refused, and the run is unchanged.
+    Refused { refusal: Refusal },
+}
+
+/// A message for a running session.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Mail {
+    Steer(AgentMessage),
+    FollowUp(AgentMessage),
+    Abort,
+}
+
+/// The input of `prompt`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct PromptInput {
+    pub(crate) messages: Vec<AgentMessage>,
+}
+
+/// The input of `answer`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct AnswerInput {
+    pub(crate) question: QuestionId,
+    pub(crate) answer: Answer,
+}
+
+/// The input of `events`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct EventsInput {
+    pub(crate) from: u64,
+}
+
+/// The output of `events`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct EventsPage {
+    /// The events from the requested number on; more may follow.
+    pub(crate) events: Vec<NumberedEvent>,
+    /// Whether an invocation drives the session.
+    pub(crate) running: bool,
+    /// The number of events that the session has, as far as this worker knows.
+    pub(crate) known: u64,
+}
+
+/// The input of `turn`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct TurnInput {
+    pub(crate) loop_id: LoopId,
+}
+
+/// Where a run stands when an invocation ends.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(tag = "progress", rename_all = "snake_case")]
+pub(crate) enum Progress {
+    Ended {
+        #[serde(flatten)]
+        end: Box<LoopEnd>,
+    },
+    Suspended {
+        loop_id: LoopId,
+        questions: Vec<Question>,
+    },
+    /// Another invocation drives the run.
+    Continues {
+        invocation: String,
+    },
+    Refused {
+        #[serde(flatten)]
+        refusal: Refusal,
+    },
+    /// There was nothing to do.
+    Idle,
+}
+
+/// The end of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoopEnd {
+    /// The id of the loop that ended.
+    pub loop_id: LoopId,
+    /// How the run ended.
+    pub ended: Ended,
+    /// The last reply of the conversation; `None` if the model has not replied.
+    pub reply: Option<AssistantMessage>,
+    /// The tokens that the run used.
+    pub usage: Usage,
+}
+
+/// The inputs of the mailbox.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Attached {
+    pub(crate) invocation: String,
+}
+
+/// The input of `detach`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Detached {
+    pub(crate) invocation: String,
+    pub(crate) taken: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}

@@ -49,6 +49,7 @@
 //! | `session` | sessions in files, and cassettes | yes |
 //! | `pi` | import and export of sessions in the format of pi | no |
 //! | `sqlite` | sessions in one SQLite database with full-text search | no |
+//! | `postgres` | sessions in a Postgres database, for several processes | no |
 //! | `tls-rustls` | TLS with rustls | yes |
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |

@@ -23,14 +23,14 @@ mod groups;
 mod journal_laws;
 #[path = "../lists.rs"]
 mod lists;
+#[path = "../processes.rs"]
+mod processes;
 #[path = "../search.rs"]
 mod search;
 #[path = "../travel.rs"]
 mod travel;
 #[path = "../waiting.rs"]
 mod waiting;
-#[path = "../writers.rs"]
-mod writers;
 
 mod damage;
 mod hostile;

@@ -18,6 +18,7 @@ mod fuzz;
 mod interop;
 mod mutants;
 mod package;
+mod postgres;
 mod requests;
 mod requirements;
 mod server;
@@ -55,7 +56,8 @@ cargo xtask COMMAND
                          runs agents against third-party servers (not in ci: downloads them)
   mcp-conformance        runs the official MCP conformance suite against our client (not in ci: downloads it)
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
-  crash [--kills N] [--seed S] [--store json|sqlite]
+  postgres               starts a Postgres server under target/, from this machine or npm, and prints its URL (not in ci)
+  crash [--kills N] [--seed S] [--store json|sqlite|postgres]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
   fuzz [--seconds N] [TARGET...]
                          runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
@@ -104,6 +106,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
+        "postgres" => postgres::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),

@@ -260,6 +260,11 @@ struct EnvironmentGuide;
 #[doc = include_str!("../../../docs/guides/simulation.md")]
 struct SimulationGuide;
 
+/// Compiles the example of the guide to sessions on Postgres.
+#[cfg(all(doctest, feature = "testing", feature = "postgres"))]
+#[doc = include_str!("../../../docs/guides/postgres.md")]
+struct PostgresGuide;
+
 /// Runs the examples of the pages about sessions, checkpoints and stores.
 #[cfg(all(doctest, feature = "testing", feature = "sqlite"))]
 #[doc = include_str!("../../../docs/concepts/sessions.md")]

@@ -18,6 +18,7 @@ const KILLS: u32 = 200;
 enum Store {
     Json,
     Sqlite,
+    Postgres,
 }
 
 impl Store {
@@ -27,6 +28,9 @@ impl Store {
             Self::Json => "killed_at_any_moment_a_session_resumes_to_the_history_of_an_undisturbed_run",
             Self::Sqlite => {
                 "killed_at_any_moment_a_session_in_sqlite_resumes_to_the_history_of_an_undisturbed_run"
+            }
+            Self::Postgres => {
+                "killed_at_any_moment_a_session_on_postgres_resumes_to_the_history_of_an_undisturbed_run"
             }
         }
     }
@@ -48,8 +52,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let mut environment = vec![("LOOPTREE_KILLS", kills.as_str())];
     environment.extend(seed.as_deref().map(|seed| ("LOOPTREE_SEED", seed)));
     let mut test = vec!["test", "--package", "looptree-session", "--test", "kills"];
-    if store == Store::Sqlite {
-        test.extend(["--features", "sqlite"]);
+    match store {
+        Store::Json => {}
+        Store::Sqlite => test.extend(["--features", "sqlite"]),
+        Store::Postgres => test.extend(["--features", "postgres"]),
     }
     test.extend(["--", "--exact", store.test(), "--nocapture"]);
     cargo::run(&workspace.root, &test, &environment)
@@ -72,7 +78,8 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
                 options.store = match words.next().map(String::as_str) {
                     Some("json") => Store::Json,
                     Some("sqlite") => Store::Sqlite,
-                    _ => bail!("--store is `json` or `sqlite`"),
+                    Some("postgres") => Store::Postgres,
+                    _ => bail!("--store is `json`, `sqlite` or `postgres`"),
                 };
             }
             "--seed" => options.seed = Some(number()?),

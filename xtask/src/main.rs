@@ -19,6 +19,7 @@ mod fuzz;
 mod interop;
 mod mutants;
 mod package;
+mod postgres;
 mod requests;
 mod requirements;
 mod server;
@@ -57,7 +58,8 @@ cargo xtask COMMAND
   mcp-conformance [client|server]
                          runs the official MCP conformance suite against our client and server (not in ci: downloads it)
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
-  crash [--kills N] [--seed S] [--store json|sqlite]
+  postgres               starts a Postgres server under target/, from this machine or npm, and prints its URL (not in ci)
+  crash [--kills N] [--seed S] [--store json|sqlite|postgres]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
   restate                installs a Restate server below target, for the tests of durable sessions (downloads it)
   durable [--kills N] [--server-kills N] [--approvals N] [--scripts N] [--seed S]
@@ -112,6 +114,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
+        "postgres" => postgres::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),

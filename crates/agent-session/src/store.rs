@@ -1,17 +1,18 @@
-//! Session storage: the [`SessionStore`] trait and its two implementations.
+//! Session storage: the [`SessionStore`] trait and its implementations.
 //!
 //! | store | contents | use it for |
 //! |---|---|---|
 //! | [`JsonStore`] | a directory with one JSON file per session, and a journal beside it while it is written | few sessions, files that can be copied and sent |
 //! | [`SqliteStore`] | one database (feature `sqlite`) | thousands of sessions, full-text search |
+//! | `PostgresStore` | a Postgres database (feature `postgres`) | several processes and machines, full-text search |
 //!
-//! Both give the same guarantees: an acknowledged record survives the end of the process; a session has one writer, and a
+//! All give the same guarantees: an acknowledged record survives the end of the process; a session has one writer, and a
 //! second one gets [`SessionError::Locked`]; a save becomes visible as a whole or not at all; an id is checked before it
 //! becomes part of a path; damaged data is a typed error that contains the place, and
 //! [`salvage_session`](SessionStore::salvage_session) returns the rest.
 //!
-//! [`SessionStore`] is asynchronous; the two stores do their work on the runtime's blocking pool. In code without a
-//! runtime use [`BlockingSessionStore`], which both implement too.
+//! [`SessionStore`] is asynchronous; the first two stores do their work on the runtime's blocking pool. In code without a
+//! runtime use [`BlockingSessionStore`], which these two implement too.
 //!
 //! ```
 //! use agent_core::Timestamp;

@@ -476,7 +476,7 @@ fn listed(store: &scene::Store) -> SessionSummary {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(scene::cases(40)))]
 
     /// REQ-213, REQ-218.
     #[test]

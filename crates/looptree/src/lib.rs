@@ -49,6 +49,7 @@
 //! | `session` | sessions in files, and cassettes | yes |
 //! | `pi` | import and export of sessions in the format of pi | no |
 //! | `sqlite` | sessions in one SQLite database with full-text search | no |
+//! | `postgres` | sessions in a Postgres database, for several processes | no |
 //! | `tls-rustls` | TLS with rustls | yes |
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
@@ -267,6 +268,11 @@ struct SimulationGuide;
 #[cfg(all(doctest, feature = "restate", feature = "tools", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/guides/scale-out.md")]
 struct ScaleOutGuide;
+
+/// Compiles the example of the guide to sessions on Postgres.
+#[cfg(all(doctest, feature = "testing", feature = "postgres"))]
+#[doc = include_str!("../../../docs/guides/postgres.md")]
+struct PostgresGuide;
 
 /// Runs the examples of the pages about sessions, checkpoints and stores.
 #[cfg(all(doctest, feature = "testing", feature = "sqlite"))]

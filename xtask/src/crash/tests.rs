@@ -14,6 +14,7 @@ fn kills_seed_and_store_come_from_the_command_line() {
     check("", &Options { kills: KILLS, seed: None, store: Store::Json });
     check("--kills 30 --seed 7", &Options { kills: 30, seed: Some(7), store: Store::Json });
     check("--store sqlite --kills 1", &Options { kills: 1, seed: None, store: Store::Sqlite });
+    check("--store postgres", &Options { kills: KILLS, seed: None, store: Store::Postgres });
     check("--store json", &Options { kills: KILLS, seed: None, store: Store::Json });
 }
 

@@ -6,6 +6,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "the children are this test itself, and times are printed")]
 #![allow(clippy::print_stdout, reason = "figures for whoever runs it")]
+#![allow(
+    clippy::duplicate_mod,
+    reason = "each file of tests includes the scene, also where it is a program of its own"
+)]
 
 #[path = "../both_stores.rs"]
 mod both_stores;
@@ -19,14 +23,14 @@ mod groups;
 mod journal_laws;
 #[path = "../lists.rs"]
 mod lists;
+#[path = "../processes.rs"]
+mod processes;
 #[path = "../search.rs"]
 mod search;
 #[path = "../travel.rs"]
 mod travel;
 #[path = "../waiting.rs"]
 mod waiting;
-#[path = "../writers.rs"]
-mod writers;
 
 mod damage;
 mod hostile;

@@ -100,7 +100,19 @@ impl Server {
     /// # Errors
     /// The reason, as a sentence fragment.
     pub(crate) fn start(directory: &Path, data: Data, settings: &[&str]) -> Result<Self, String> {
-        let programs = programs()?;
+        Self::start_with(&programs()?, directory, data, settings)
+    }
+
+    /// Starts a server with the programs in this directory, as [`start`](Self::start) does.
+    ///
+    /// # Errors
+    /// The reason, as a sentence fragment.
+    pub(crate) fn start_with(
+        programs: &Path,
+        directory: &Path,
+        data: Data,
+        settings: &[&str],
+    ) -> Result<Self, String> {
         let user = as_user()?;
         let with = |words: &[&str]| -> Vec<String> {
             user.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()

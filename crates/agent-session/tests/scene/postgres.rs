@@ -1,5 +1,7 @@
 //! The store on Postgres in tests: one server for each test program, and a schema for each folder.
 
+#![allow(clippy::print_stdout, reason = "whoever runs the tests is told what was skipped")]
+
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};

@@ -145,7 +145,7 @@ struct Group {
     said: SaidRows,
 }
 
-/// What became of the records of one session.
+/// The result of the records of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Written,
@@ -213,7 +213,7 @@ async fn commit_waiting(shared: &Arc<Shared>) {
     match written {
         Ok((groups, verdicts)) => {
             for (group, verdict) in groups.iter().zip(verdicts) {
-                group.end(match verdict {
+                group.end(&match verdict {
                     Verdict::Written => Ok(()),
                     Verdict::LeaseLost => Err(Refusal::LeaseLost(reason(shared, &group.session).await)),
                     Verdict::Missing => Err(Refusal::Failed(format!(
@@ -280,8 +280,8 @@ impl Group {
         }))
     }
 
-    fn end(&self, outcome: Result<(), Refusal>) {
-        match &outcome {
+    fn end(&self, outcome: &Result<(), Refusal>) {
+        match outcome {
             Ok(()) => self.session.set_lines(self.lines),
             Err(refusal) => self.session.refuse(refusal.clone()),
         }
@@ -292,7 +292,7 @@ impl Group {
     }
 }
 
-/// Writes groups of records in one transaction, and returns what became of each.
+/// Writes groups of records in one transaction, and returns the result of each.
 async fn write(shared: &Shared, groups: &[Group]) -> Result<Vec<Verdict>, Failure> {
     let config = shared.config();
     let seconds = config.lease.as_secs_f64();

@@ -22,7 +22,7 @@ use crate::error::SessionError;
 /// The parameters of a statement.
 pub(super) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// How long the client waits for the server longer than the server is told to take.
+/// How long the client waits for the server longer than the server may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A connection that was idle for longer is checked before it is used.

@@ -27,7 +27,7 @@ const PUT_SESSION: &str = "
         records, sealed, changed) = (excluded.agent, excluded.parent, excluded.models, excluded.created_at,
         excluded.last_active_at, excluded.status, excluded.tokens, excluded.cost, excluded.deferred, excluded.records,
         excluded.sealed, excluded.changed)
-    RETURNING session";
+    RETURNING session, xmax = 0";
 
 const PUT_LINES: &str = "
     INSERT INTO lines (session, n, line) SELECT $1, x.n, x.line FROM unnest($2::int8[], $3::bytea[]) AS x (n, line)
@@ -203,11 +203,16 @@ impl Whole {
             )
             .await?;
         let Some(row) = rows.first() else { return Err(Failure::Unfit("it returned no row".to_owned())) };
-        let row: i64 = row.try_get(0)?;
-        self.put_lines(connection, row).await?;
-        connection.execute("DELETE FROM records WHERE session = $1", &[&row]).await?;
+        // A row that no transaction has updated was inserted, and has no others.
+        let (row, is_new): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
+        self.put_lines(connection, row, is_new).await?;
+        if !is_new {
+            connection.execute("DELETE FROM records WHERE session = $1", &[&row]).await?;
+        }
         if let Some(said) = &self.said {
-            connection.execute("DELETE FROM said WHERE session = $1", &[&row]).await?;
+            if !is_new {
+                connection.execute("DELETE FROM said WHERE session = $1", &[&row]).await?;
+            }
             put_words(connection, row, said).await?;
         }
         // The transaction can have taken long.
@@ -216,12 +221,13 @@ impl Whole {
     }
 
     /// Writes the lines that differ from the stored ones.
-    async fn put_lines(&self, connection: &mut Connection, row: i64) -> Result<(), Failure> {
-        let stored =
-            connection.query("SELECT n, sha256(line) FROM lines WHERE session = $1", &[&row]).await?;
+    async fn put_lines(&self, connection: &mut Connection, row: i64, is_new: bool) -> Result<(), Failure> {
         let mut known: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
-        for line in &stored {
-            known.insert(line.try_get(0)?, line.try_get(1)?);
+        if !is_new {
+            let sql = "SELECT n, sha256(line) FROM lines WHERE session = $1";
+            for line in &connection.query(sql, &[&row]).await? {
+                known.insert(line.try_get(0)?, line.try_get(1)?);
+            }
         }
         let all = (0..).zip(self.lines.iter().zip(&self.hashes));
         let changed = all.filter(|(n, (_, hash))| known.get(n).is_none_or(|known| *known != hash[..]));
@@ -239,6 +245,9 @@ impl Whole {
             connection.execute(PUT_LINES, &[&row, &numbers, &lines]).await?;
         }
         let count = number(self.line_count());
+        if known.keys().next_back().is_none_or(|last| *last < count) {
+            return Ok(());
+        }
         connection.execute("DELETE FROM lines WHERE session = $1 AND n >= $2", &[&row, &count]).await?;
         Ok(())
     }

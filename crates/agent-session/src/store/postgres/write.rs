@@ -30,7 +30,7 @@ pub(super) struct PostgresWriter {
     summary: LiveSummary,
     /// The number of messages whose words are indexed.
     said: u64,
-    /// `None` after it was given back.
+    /// `None` after its release.
     lease: Option<Lease>,
 }
 
@@ -143,7 +143,7 @@ impl PostgresWriter {
         if whole.bytes > self.size.limit() { Err(self.full()) } else { Ok(whole) }
     }
 
-    fn saved(&mut self, whole: Saved, summary: LiveSummary) {
+    fn saved(&mut self, whole: &Saved, summary: LiveSummary) {
         self.session.set_lines(whole.lines);
         self.is_new = false;
         self.size.set(whole.bytes);
@@ -224,7 +224,7 @@ impl SessionWriter for PostgresWriter {
         .await?;
         let (shared, writing) = (Arc::clone(&self.shared), Arc::clone(&self.session));
         let saved = self.shared.driver.run(save(shared, writing, whole)).await?;
-        self.saved(saved, summary);
+        self.saved(&saved, summary);
         Ok(())
     }
 
@@ -253,12 +253,12 @@ impl SessionWriter for PostgresWriter {
         let whole = self.whole(session)?;
         let (shared, writing) = (Arc::clone(&self.shared), Arc::clone(&self.session));
         let saved = self.shared.driver.wait(save(shared, writing, whole))?;
-        self.saved(saved, LiveSummary::of(session));
+        self.saved(&saved, LiveSummary::of(session));
         Ok(())
     }
 }
 
-/// The records that wait are written, and then the lease is given back. Blocks until that is done, so that another writer can
+/// The records that wait are written, and then the lease is released. Blocks until that is done, so that another writer can
 /// open the session when the drop has returned.
 impl Drop for PostgresWriter {
     fn drop(&mut self) {

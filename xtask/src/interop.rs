@@ -3,6 +3,7 @@
 //! `docs/interop.md` lists the suites and their versions and explains the table. A suite is one line of
 //! [`SUITES`]: its name, the servers that it has, and who runs them.
 
+pub(crate) mod acp_client;
 mod aimock;
 mod checks;
 mod install;

@@ -55,6 +55,7 @@ cargo xtask COMMAND
                          compares the model catalogue with a file: entries in our format, or the api.json of models.dev
   interop [SUITE] [--only SERVER]
                          runs agents against third-party servers (not in ci: downloads them)
+  acp-client             lets an ACP client of npm drive `looptree acp` (not in ci: downloads it)
   mcp-conformance [client|server]
                          runs the official MCP conformance suite against our client and server (not in ci: downloads it)
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
@@ -117,6 +118,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "postgres" => postgres::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
+        "acp-client" => interop::acp_client::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
         "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use looptree::Question;
 use looptree::hooks::ToolCallInfo;
 use looptree::prelude::*;
 use looptree::tools::bash;
@@ -158,6 +159,13 @@ pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
 
 fn command(arguments: &serde_json::Value) -> &str {
     arguments.get("command").and_then(serde_json::Value::as_str).unwrap_or_default()
+}
+
+/// Returns the grant that "always" gives for the call of a question; `None` for a question about a budget, which is no approval.
+pub(crate) fn always_of(question: &Question) -> Option<Grant> {
+    let call = question.call.as_ref().filter(|_| question.budget.is_none())?;
+    let arguments = question.approval().map_or(serde_json::Value::Null, |view| view.arguments);
+    Some(always(call.name.as_str(), &arguments))
 }
 
 /// Returns what the model reads about a call that the user refused.

@@ -170,7 +170,7 @@ fn config(addresses: &BTreeMap<String, String>) -> Value {
 }
 
 /// An answer of Chat Completions that is streamed.
-fn stream(deltas: Vec<Value>, stop: &str) -> Response {
+pub(super) fn stream(deltas: Vec<Value>, stop: &str) -> Response {
     let chunk = |choices: Value, usage: Value| {
         let chunk = json!({"id": "chatcmpl-interop", "object": "chat.completion.chunk", "created": 1_700_000_000,
             "model": "interop", "choices": choices, "usage": usage});

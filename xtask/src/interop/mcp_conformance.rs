@@ -97,7 +97,7 @@ fn judged(workspace: &Workspace, part: &'static Part) -> anyhow::Result<bool> {
     let is_server = part == &SERVER;
     let program = if is_server { built_command(&workspace.root)? } else { built(&workspace.root)? };
     on_runtime(async {
-        let (node, folder) = match installed(&place).await? {
+        let (node, folder) = match with_node(&place, NAME, SUITE).await? {
             Ok(found) => found,
             Err(missing) => {
                 say!("skipped: mcp-conformance: {missing}");
@@ -142,15 +142,19 @@ fn judged(workspace: &Workspace, part: &'static Part) -> anyhow::Result<bool> {
     })
 }
 
-/// The Node that runs the suite and the folder where the suite is, or what is missing here.
-async fn installed(place: &Place) -> anyhow::Result<Result<(PathBuf, PathBuf), String>> {
+/// The Node that runs a package of npm and the folder where the package is, or what is missing here.
+pub(super) async fn with_node(
+    place: &Place,
+    name: &str,
+    package: &str,
+) -> anyhow::Result<Result<(PathBuf, PathBuf), String>> {
     let own = Command::new("node").arg("--version").output().await;
     let own = own.ok().and_then(|o| major(&String::from_utf8_lossy(&o.stdout)));
     let newer = (own < Some(OLDEST_NODE)).then(node_package);
-    let mut packages = vec![SUITE];
+    let mut packages = vec![package];
     let pinned = newer.as_ref().map(|package| format!("{package}@{NODE}"));
     packages.extend(pinned.as_deref());
-    let folder = match place.node(NAME, &packages).await? {
+    let folder = match place.node(name, &packages).await? {
         Installed::Here(folder) => folder,
         Installed::Missing(why) => return Ok(Err(why)),
     };
@@ -202,7 +206,7 @@ async fn served(place: &Place, program: &Path) -> anyhow::Result<(Process, Strin
 }
 
 /// Builds the command with the server.
-fn built_command(root: &Path) -> anyhow::Result<PathBuf> {
+pub(super) fn built_command(root: &Path) -> anyhow::Result<PathBuf> {
     ensure!(
         cargo::run(root, &["build", "--quiet", "-p", "looptree-cli"], &[])?,
         "looptree-cli cannot be built"

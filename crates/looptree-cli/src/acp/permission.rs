@@ -7,9 +7,8 @@ use agent_client_protocol::v1::schema::{
 };
 use agent_client_protocol::{Client, is_incoming_transport_closed};
 use looptree::{Answer, Question};
-use serde_json::Value;
 
-use crate::approval::{Approvals, Grant, always, described, refused};
+use crate::approval::{Approvals, always_of, described, refused};
 
 const ALLOW: &str = "allow";
 const ALWAYS: &str = "always";
@@ -32,7 +31,7 @@ pub(super) async fn ask(
     approvals: &Approvals,
     to: &ConnectionTo<Client>,
 ) -> Asked {
-    let grant = grant(question);
+    let grant = always_of(question);
     let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
     let mut options = vec![option(ALLOW, "Allow".to_owned(), PermissionOptionKind::AllowOnce)];
     if let Some(grant) = &grant {
@@ -64,11 +63,4 @@ pub(super) async fn ask(
         }
         _ => Asked::Withdrawn,
     }
-}
-
-/// Returns what "always" would allow.
-fn grant(question: &Question) -> Option<Grant> {
-    let call = question.call.as_ref()?;
-    let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
-    Some(always(call.name.as_str(), &arguments))
 }

@@ -93,7 +93,9 @@ impl Updates {
         let (tool, call) = (view.tool.as_str(), question.call.as_ref());
         let key = call.map_or_else(|| question.id.to_string(), |call| call.id.as_ref().to_owned());
         let (id, is_new) = self.opened(&key);
-        let content = match foreseen(&self.root, tool, &view.arguments) {
+        // A question about a budget is not about the change.
+        let change = foreseen(&self.root, tool, &view.arguments).filter(|_| question.budget.is_none());
+        let content = match change {
             Some(change) => {
                 vec![Diff::new(self.root.join(&change.path), change.after).old_text(change.before).into()]
             }

@@ -7,10 +7,9 @@ use std::process::{Command, Stdio};
 use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;
-use serde_json::Value;
 
 use super::keys::{Keys, Typed};
-use crate::approval::{Approvals, always, described, refused};
+use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
 use crate::preview::foreseen;
 use crate::screen::{Screen, Style, diff_lines};
@@ -52,10 +51,7 @@ impl Asker<'_> {
         if hidden > 0 {
             self.say(&format!("  {}; s shows all", more_lines(hidden)));
         }
-        let grant = question.call.as_ref().map(|call| {
-            let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
-            always(call.name.as_str(), &arguments)
-        });
+        let grant = always_of(question);
         if let Some(grant) = &grant {
             self.say(&format!("  always would allow, until the chat ends: {}", described(grant)));
         }

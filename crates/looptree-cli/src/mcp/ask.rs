@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::asks_by_result;
 use super::tools::Decision;
-use crate::approval::{Approvals, always, described, refused};
+use crate::approval::{Approvals, always_of, described, refused};
 use crate::served::Front;
 use crate::text::{brief, one_line, question as whole, telling};
 
@@ -50,15 +50,15 @@ pub(super) struct Decided {
 impl Decided {
     /// Returns the answer, and remembers what is allowed from now on.
     pub(super) fn answer(&self, question: &Question, approvals: &Approvals) -> Answer {
-        match (self.decision, &question.call) {
-            (Decision::Deny, _) => Answer::deny(refused(self.reason.as_deref().unwrap_or_default())),
-            (Decision::Always, Some(call)) => {
-                let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
-                approvals.grant(always(call.name.as_str(), &arguments));
-                Answer::Allow
-            }
-            (Decision::Always | Decision::Allow, _) => Answer::Allow,
+        if self.decision == Decision::Deny {
+            return Answer::deny(refused(self.reason.as_deref().unwrap_or_default()));
         }
+        if self.decision == Decision::Always
+            && let Some(grant) = always_of(question)
+        {
+            approvals.grant(grant);
+        }
+        Answer::Allow
     }
 
     fn of_result(result: &ElicitResult) -> Self {
@@ -97,10 +97,7 @@ pub(super) fn id_of(question: &Question) -> String {
 
 /// Returns the question as a form.
 fn form(question: &Question) -> Result<ElicitRequestParams> {
-    let grant = question.call.as_ref().map(|call| {
-        let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
-        described(&always(call.name.as_str(), &arguments))
-    });
+    let grant = always_of(question).map(|grant| described(&grant));
     let always = grant.map_or_else(String::new, |grant| format!("; always allows in this session: {grant}"));
     let schema = json!({
         "type": "object",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ask::id_of;
-use crate::approval::{always, described};
+use crate::approval::{always_of, described};
 use crate::money::as_dollars;
 use crate::screen::why;
 use crate::served::Served;
@@ -76,7 +76,7 @@ pub(super) fn report(session: &Served<()>, watched: Watched) -> Result<CallToolR
         let view = question.approval();
         let tool = view.as_ref().map(|view| view.tool.to_string());
         let arguments = view.map_or(Value::Null, |view| view.arguments);
-        let always = tool.as_deref().map(|tool| described(&always(tool, &arguments)));
+        let always = always_of(question).map(|grant| described(&grant));
         Waiting { id: id_of(question), text: whole(question), tool, arguments, always }
     });
     let (status, stop_reason) = match &watched.ended {

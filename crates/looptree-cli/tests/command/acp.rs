@@ -8,11 +8,12 @@ use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CancelNotification, CloseSessionRequest, ContentBlock, Diff, EmbeddedResource, EmbeddedResourceResource,
-    ImageContent, InitializeRequest, ListSessionsRequest, LoadSessionRequest, McpServer, McpServerStdio,
-    NewSessionRequest, PermissionOptionKind, PlanEntryStatus, PromptRequest, RequestPermissionOutcome,
-    RequestPermissionRequest, RequestPermissionResponse, ResourceLink, ResumeSessionRequest,
-    SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate, SetSessionModeRequest,
-    StopReason, TextContent, TextResourceContents, ToolCallContent, ToolCallStatus, ToolKind,
+    EnvVariable, ImageContent, InitializeRequest, ListSessionsRequest, LoadSessionRequest, McpServer,
+    McpServerStdio, NewSessionRequest, PermissionOptionKind, PlanEntryStatus, PromptRequest,
+    RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ResourceLink,
+    ResumeSessionRequest, SelectedPermissionOutcome, SessionId, SessionNotification, SessionUpdate,
+    SetSessionModeRequest, StopReason, TextContent, TextResourceContents, ToolCallContent, ToolCallStatus,
+    ToolKind,
 };
 use agent_client_protocol::{Agent, ByteStreams, Client, Error};
 use serde_json::{Value, json};
@@ -472,6 +473,25 @@ async fn an_mcp_server_that_does_not_start_is_reported_once_and_the_session_work
         seen.clear();
         prompt(&to, &session, "say cold").await?;
         assert_eq!(seen.said(), "It is cold.");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_tools_of_an_mcp_server_of_the_editor_are_asked_about_and_used() {
+    let (project, model) = (Project::new(), Model::start().await);
+    with_agent(&project, &model.words(), allow, async |to, seen| {
+        let mut server = McpServerStdio::new("peer", env!("CARGO_BIN_EXE_looptree"));
+        server = server.args(["mcp".to_owned()].into_iter().chain(model.words()).collect());
+        let environment = project.environment().into_iter();
+        server = server.env(environment.map(|(name, value)| EnvVariable::new(name, value)).collect());
+        let request = NewSessionRequest::new(project.path()).mcp_servers(vec![McpServer::Stdio(server)]);
+        let session = to.send_request(request).block_task().await?.session_id;
+        assert_eq!(prompt(&to, &session, "use peer__run say sunny").await?, StopReason::EndTurn);
+        assert_eq!(seen.asked()[0].tool_call.fields.title.as_deref(), Some("peer__run"));
+        assert!(seen.said().contains("It is sunny."), "{}", seen.said());
+        assert_eq!(seen.statuses()[0].1, ToolCallStatus::Completed);
         Ok(())
     })
     .await;

@@ -12,7 +12,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::{ClientHandler, ServiceExt as _};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Child;
 
 use super::model::Model;
@@ -283,4 +283,62 @@ async fn a_cancelled_call_ends_its_command() {
     };
     tokio::time::timeout(HANG, gone).await.expect("the command outlives its call");
     end(client, child).await;
+}
+
+/// A request in the form of version 2026-07-28, in which each carries the facts about the client.
+fn stateless(id: u32, method: &str, mut params: Value) -> String {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).to_string() + "\n"
+}
+
+#[tokio::test]
+async fn where_a_server_cannot_ask_the_result_requires_the_answer_and_binds_it_to_the_call() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut command = project.command();
+    command.arg("mcp").args(model.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut request = async |id: u32, method: &str, params: Value| -> Value {
+        input.write_all(stateless(id, method, params).as_bytes()).await.unwrap();
+        loop {
+            let line =
+                tokio::time::timeout(HANG, lines.next_line()).await.expect("no answer").unwrap().unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            if message["id"] == id {
+                return message["result"].clone();
+            }
+        }
+    };
+    request(1, "server/discover", json!({})).await;
+    let call = json!({"name": "run", "arguments": {"task": "run it"}});
+    let asked = request(2, "tools/call", call.clone()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let form = &asked["inputRequests"]["decision"]["params"];
+    assert!(form["message"].as_str().unwrap().contains("echo ran >> ran.txt"), "{form}");
+    let answered = |state: &Value, content: Value| {
+        let mut call = call.clone();
+        call["requestState"] = state.clone();
+        call["inputResponses"] = json!({"decision": {"action": "accept", "content": content}});
+        call
+    };
+    // A state about another call, or one that this server never wrote.
+    let mut other: Value = serde_json::from_str(asked["requestState"].as_str().unwrap()).unwrap();
+    let id = other["question_id"].as_str().unwrap().split('.').next().unwrap().to_owned();
+    other["question_id"] = json!(format!("{id}.000000000000"));
+    let refused =
+        request(3, "tools/call", answered(&json!(other.to_string()), json!({"decision": "allow"}))).await;
+    assert_eq!(refused["isError"], true, "{refused}");
+    assert!(!project.path().join("ran.txt").exists());
+    let done = request(4, "tools/call", answered(&asked["requestState"], json!({"decision": "allow"}))).await;
+    assert_eq!(done["structuredContent"]["answer"], "It ran.", "{done}");
+    assert!(project.path().join("ran.txt").exists());
+    // What was answered cannot be answered again.
+    let again =
+        request(5, "tools/call", answered(&asked["requestState"], json!({"decision": "allow"}))).await;
+    assert_eq!(again["isError"], true, "{again}");
 }

@@ -113,6 +113,11 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
             let steps = [step("read", "completed"), step("change", "in_progress")];
             call("plan", &json!({ "steps": steps }), messages.len())
         }
+        ("use", false) => {
+            let (tool, task) = what.split_once(' ').unwrap();
+            call(tool, &json!({ "task": task }), messages.len())
+        }
+        ("use", true) => said(format!("The other one said: {}", text(messages.last().unwrap()))),
         ("write", false) => {
             call("write_file", &json!({"path": "notes.txt", "content": format!("{what}\n")}), messages.len())
         }

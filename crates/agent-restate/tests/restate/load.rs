@@ -1,7 +1,7 @@
 //! A deterministic agent for workers that are killed: its model and its tools depend on nothing but the conversation, and
 //! they write what they do to a file that survives them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -116,18 +116,39 @@ pub(crate) fn agent(work: Work, log: &Path) -> DurableAgent {
         .system_prompt("Be brief.")
         .tools(tools)
         .hand_over_after(work.hand_over_after)
-        .hooks(agent_core::Hooks::new().transform_context({
-            let pause = work.pause;
-            move |history| {
-                let log = log.clone();
-                async move {
-                    note(&log, "model+");
-                    tokio::time::sleep(pause).await;
-                    note(&log, "model-");
-                    Ok(history)
-                }
+        .hooks(hooks(work, log))
+}
+
+/// Lets a model call take time, and notes it with the loop of the turn.
+fn hooks(work: Work, log: PathBuf) -> agent_core::Hooks {
+    agent_core::Hooks::new()
+        .before_turn({
+            let log = log.clone();
+            move |turn| {
+                note(&log, &format!("turn {}", turn.loop_id.as_str()));
+                async { true }
             }
-        }))
+        })
+        .transform_context(move |history| {
+            let log = log.clone();
+            async move {
+                note(&log, "model+");
+                tokio::time::sleep(work.pause).await;
+                note(&log, "model-");
+                Ok(history)
+            }
+        })
+}
+
+/// Returns the loops that these lines name.
+pub(crate) fn loops(lines: &[String]) -> BTreeSet<&str> {
+    lines
+        .iter()
+        .filter_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+            ["turn", of_loop] | ["tool+" | "tool-", _, of_loop, _] => Some(of_loop),
+            _ => None,
+        })
+        .collect()
 }
 
 /// What the built-in driver makes of the prompt, as texts.

@@ -57,6 +57,35 @@ async fn a_session_remembers_its_conversation() {
     assert!(matches!(later.first().unwrap().event.event, AgentEvent::AgentStart(_)));
 }
 
+/// The worker's listener receives live events too, with their session, and recorded ones with their numbers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_hears_the_events_of_its_sessions() {
+    let Some(server) = Server::start().await else { return };
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let model = ScriptedProvider::new([ScriptedReply::text("some words").in_pieces_of(3)]);
+    let agent = agent("heard", model, Vec::new()).on_event({
+        let heard = Arc::clone(&heard);
+        move |live| {
+            let of = (live.session.to_owned(), live.attempt.to_owned(), live.index);
+            heard.lock().unwrap().push((of, live.event.clone()));
+        }
+    });
+    let worker = Worker::start(agent);
+    server.register(worker.address).await;
+    let session = server.client().session("heard", "s");
+    ended(session.prompt("go").send().await.unwrap().wait().await.unwrap());
+    let recorded = session.events_from(0).await.unwrap().collect().await.unwrap();
+    let heard = heard.lock().unwrap();
+    let attempt = heard[0].0.1.clone();
+    for (n, (of, _)) in heard.iter().enumerate() {
+        assert_eq!(*of, ("s".to_owned(), attempt.clone(), n as u64));
+    }
+    let pieces = heard.iter().filter(|(_, e)| matches!(e.event, AgentEvent::MessageUpdate { .. })).count();
+    assert!(pieces >= 4, "{pieces} pieces");
+    let others: Vec<_> = heard.iter().map(|(_, e)| e).filter(|e| !e.is_live()).collect();
+    assert_eq!(others, recorded.iter().map(|e| &e.event).collect::<Vec<_>>());
+}
+
 /// Two prompts with one key are one prompt, and a third with another key is a second one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prompts_with_the_same_key_are_one() {

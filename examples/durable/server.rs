@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use serde_json::json;
 
-/// How often the server and the worker are asked whether they are ready, and how long between two times.
+/// How often a request is repeated until the server or the worker is ready, and the time between two requests.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(40);
 
@@ -40,7 +40,7 @@ impl Server {
         std::fs::write(&file, config)?;
         let mut command = Command::new(program);
         command.arg("-c").arg(file).args(["--no-logo", "--listen-mode", "tcp"]).current_dir(folder.path());
-        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let process = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
         let server = Self { process, ingress, admin, http: reqwest::Client::new(), _folder: folder };
         for url in
             [format!("http://127.0.0.1:{admin}/health"), format!("{}/restate/health", server.ingress())]

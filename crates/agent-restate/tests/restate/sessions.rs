@@ -322,6 +322,26 @@ async fn a_cancelled_invocation_leaves_the_session_usable() {
     assert_eq!((end.ended, session.history().await.unwrap().len()), (Ended::Completed, 2));
 }
 
+/// A worker with the key of another server answers no request of this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_refuses_the_requests_of_other_servers() {
+    let Some(server) = Server::start().await else { return };
+    let agent = |name| agent(name, ScriptedProvider::texts(["ok"]), Vec::new());
+    let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
+    let (open, locked) = (Worker::start(agent("open")), Worker::start(agent("locked").identity_key(key)));
+    server.register(open.address).await;
+    let request = || json!({"uri": format!("http://{}", locked.address)}).to_string();
+    let mut refused = server.admin("deployments", request()).await.unwrap_err();
+    // The worker may not listen yet.
+    while !refused.contains("401") {
+        assert!(refused.contains("onnect"), "{refused}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        refused = server.admin("deployments", request()).await.unwrap_err();
+    }
+    let unknown = server.client().session("locked", "s").prompt("go").send().await;
+    assert!(matches!(unknown, Err(ClientError::UnknownAgent { .. })), "{unknown:?}");
+}
+
 /// A definition that cannot be served is refused before the worker listens, and an unknown agent has its own error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_cannot_work_is_refused_early() {

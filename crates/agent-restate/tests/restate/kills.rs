@@ -149,9 +149,9 @@ async fn sessions_survive_killed_workers_and_servers() {
             worker.start_again();
             Instant::now()
         };
-        let before = worker.lines().len();
+        let before = worker.written();
         // As many sessions run at any moment, so all of them continue.
-        while loops(&worker.lines()[before..]).len() < AT_ONCE {
+        while loops(&worker.lines_from(before)).len() < AT_ONCE {
             assert!(killed.elapsed() < FINISH, "not every session continues after kill {kill}");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

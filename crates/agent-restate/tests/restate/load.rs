@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -205,8 +205,22 @@ impl WorkerProcess {
 
     /// Returns the lines that the worker and those before it have written.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        self.lines_from(0)
+    }
+
+    /// Returns the lines from this byte of the log on.
+    pub(crate) fn lines_from(&self, byte: u64) -> Vec<String> {
+        let mut text = String::new();
+        if let Ok(mut file) = std::fs::File::open(&self.log) {
+            file.seek(SeekFrom::Start(byte)).unwrap();
+            file.read_to_string(&mut text).unwrap();
+        }
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the length of the log in bytes.
+    pub(crate) fn written(&self) -> u64 {
+        std::fs::metadata(&self.log).map_or(0, |file| file.len())
     }
 }
 

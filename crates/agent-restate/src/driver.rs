@@ -5,7 +5,7 @@ mod tests;
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_core::AgentEvent;
@@ -65,6 +65,9 @@ fn advice(found: u32) -> &'static str {
     }
 }
 
+/// Events that the driver appends to, and that readers in the same process see.
+pub(crate) type SharedEvents = Arc<Mutex<Vec<NumberedEvent>>>;
+
 /// What the session learns from the record of a step.
 #[derive(Debug)]
 pub(crate) struct Accepted {
@@ -92,7 +95,7 @@ pub(crate) struct Driver {
     /// The events of the open step, which are not recorded yet.
     fresh: Vec<NumberedEvent>,
     /// The recorded events that are not stored yet.
-    pub(crate) events: Vec<NumberedEvent>,
+    events: SharedEvents,
     /// The result of a step of this attempt that the engine has not confirmed yet.
     proposed: Option<Accepted>,
     step: u32,
@@ -126,7 +129,7 @@ impl Driver {
             items: Vec::new(),
             start: None,
             fresh: Vec::new(),
-            events: Vec::new(),
+            events: SharedEvents::default(),
             proposed: None,
             step: 0,
             delivered: 0,
@@ -141,6 +144,11 @@ impl Driver {
     /// Returns the token whose cancellation aborts the run in this process.
     pub(crate) fn cancel_token(&self) -> &agent_core::CancellationToken {
         self.performer.cancel_token()
+    }
+
+    /// Returns the recorded events that are not stored yet, as a list that grows with each accepted step.
+    pub(crate) fn events(&self) -> &SharedEvents {
+        &self.events
     }
 
     /// Returns the nonce of this attempt.
@@ -204,7 +212,7 @@ impl Driver {
             Some(accepted) => accepted,
             None => self.replay(record)?,
         };
-        self.events.append(&mut self.fresh);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.fresh);
         self.step += 1;
         Ok(accepted)
     }

@@ -6,12 +6,15 @@
 use bytes::Bytes;
 use restate_sdk::context::RequestTarget;
 use restate_sdk::endpoint::ContextInternal;
-use restate_sdk::errors::{HandlerError, HandlerResult};
+use restate_sdk::errors::{HandlerError, HandlerResult, TerminalError};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Attached, Detached, Mail};
 
 const STATE: &str = "mailbox";
+
+/// The most messages that wait for a session. A further one is refused and fails its invocation.
+const MOST_WAITING: usize = 1_000;
 
 /// The messages of a session that no run has taken.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -69,6 +72,10 @@ pub(crate) async fn put(
     abort_here: impl Fn(&str),
 ) -> HandlerResult<()> {
     let mut mailbox = Mailbox::read(ctx).await?;
+    if mailbox.waiting.len() + mailbox.sent.len() >= MOST_WAITING && !matches!(mail, Mail::Abort) {
+        let text = format!("{MOST_WAITING} messages wait for this session, so this one is refused");
+        return Err(TerminalError::new_with_code(429, text).into());
+    }
     match mailbox.attached.clone() {
         Some(invocation) => {
             if matches!(mail, Mail::Abort) {

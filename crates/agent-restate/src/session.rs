@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
 use agent_core::CancellationToken;
-use agent_core::event::{AgentEvent, NumberedEvent, Question};
+use agent_core::event::{AgentEvent, Question};
 use agent_core::history::History;
 use agent_core::identity::LoopId;
 use agent_core::run::{Checkpoint, ReadError, Run};
@@ -19,7 +19,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use crate::agent::Prepared;
-use crate::driver::{Driver, Work};
+use crate::driver::{Driver, SharedEvents, Work};
 use crate::error::Refusal;
 use crate::mailbox::signal_name;
 use crate::record::{
@@ -45,7 +45,7 @@ pub(crate) struct RunningSession {
     /// The number of the first event of `events`.
     first: u64,
     /// The events that the engine has recorded and the state does not have yet.
-    events: Vec<NumberedEvent>,
+    events: SharedEvents,
 }
 
 /// Removes the session from those that this process drives, also if the invocation is cut off.
@@ -223,11 +223,12 @@ impl Sessions {
         let mut known = head.events;
         let here = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = here.get(&meta.key) {
-            known = known.max(session.first + session.events.len() as u64);
+            let recorded = session.events.lock().unwrap_or_else(PoisonError::into_inner);
+            known = known.max(session.first + recorded.len() as u64);
             let next = from + events.len() as u64;
             if next >= head.events && next >= session.first {
                 let skipped = usize::try_from(next - session.first).unwrap_or(usize::MAX);
-                events.extend(session.events.iter().skip(skipped).cloned());
+                events.extend(recorded.iter().skip(skipped).take(PAGE).cloned());
             }
         }
         drop(here);
@@ -368,7 +369,6 @@ impl Invocation<'_> {
             steps += 1;
             inbox.drain(..accepted.mails.min(inbox.len()));
             *taken += accepted.mails as u64;
-            self.publish().await;
             if let Some(attached) = attached.take() {
                 let Json(waiting) = attached.await?;
                 received = waiting.len() as u64;
@@ -426,23 +426,11 @@ impl Invocation<'_> {
             attempt: attempt.clone(),
             cancel: driver.cancel_token().clone(),
             first: self.stored.head.events,
-            events: Vec::new(),
+            events: Arc::clone(driver.events()),
         };
         let running = Arc::clone(&self.sessions.running);
         running.lock().unwrap_or_else(PoisonError::into_inner).insert(self.session.clone(), session);
         Registered { running, session: self.session.clone(), attempt }
-    }
-
-    /// Shows the recorded events to readers in this process.
-    async fn publish(&self) {
-        let driver = self.driver.lock().await;
-        let mut running = self.sessions.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(session) = running.get_mut(&self.session)
-            && session.attempt == driver.attempt()
-        {
-            let seen = session.events.len();
-            session.events.extend(driver.events.iter().skip(seen).cloned());
-        }
     }
 
     fn send_mail<T: Serialize + 'static>(&self, handler: &str, input: Json<T>)
@@ -457,14 +445,16 @@ impl Invocation<'_> {
     async fn finish(mut self, flow: Flow) -> HandlerResult<Progress> {
         let ctx = self.ctx;
         let driver = Arc::clone(&self.driver);
-        let mut driver = driver.lock().await;
+        let driver = driver.lock().await;
         if let Flow::Refused { refusal } = flow {
             ctx.clear(RUNNING);
             return Ok(Progress::Refused { refusal });
         }
-        let events = std::mem::take(&mut driver.events);
-        self.compacted |= events.iter().any(|e| matches!(e.event, AgentEvent::CompactionEnded(_)));
-        self.stored.append_events(ctx, &events)?;
+        {
+            let events = driver.events().lock().unwrap_or_else(PoisonError::into_inner);
+            self.compacted |= events.iter().any(|e| matches!(e.event, AgentEvent::CompactionEnded(_)));
+            self.stored.append_events(ctx, &events)?;
+        }
         let Some(run) = driver.run() else { return Ok(Progress::Idle) };
         let loop_id = run.loop_id().clone();
         let was_open = self.stored.head.open.is_some();

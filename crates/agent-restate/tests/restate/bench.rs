@@ -58,6 +58,15 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
+/// Returns the CPU time of a process so far; zero where `/proc` is missing.
+fn cpu(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program may contain spaces, so the fields are counted from its end.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Duration::from_millis(ticks * 10)
+}
+
 async fn embedded(rounds: usize) -> Duration {
     let agent = BasicAgent::new(ModelConfig::default()).with_provider(model()).with_tools(tools());
     let started = Instant::now();
@@ -95,6 +104,7 @@ async fn what_a_session_costs() {
 
     for sessions in [50, 500] {
         let started = Instant::now();
+        let used = [cpu(std::process::id()), cpu(server.pid())];
         let tasks: Vec<_> = (0..sessions)
             .map(|n| {
                 let client = client.clone();
@@ -106,7 +116,12 @@ async fn what_a_session_costs() {
         }
         let elapsed = started.elapsed();
         let rate = (sessions * STEPS) as f64 / elapsed.as_secs_f64();
-        println!("{sessions} sessions at once: {elapsed:.1?}, {rate:.0} steps/s");
+        let [own, servers] = [(std::process::id(), used[0]), (server.pid(), used[1])]
+            .map(|(pid, before)| (cpu(pid) - before).as_secs_f64() * 1e6 / (sessions * STEPS) as f64);
+        println!(
+            "{sessions} sessions at once: {elapsed:.1?}, {rate:.0} steps/s; CPU a step: worker, model and load {own:.0} us, \
+             server {servers:.0} us"
+        );
     }
 
     let one = prompt(&client, "whole", "long".into(), 1_000).await;

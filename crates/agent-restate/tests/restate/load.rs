@@ -1,9 +1,9 @@
 //! A deterministic agent for workers that are killed: its model and its tools depend on nothing but the conversation, and
 //! they write what they do to a file that survives them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -116,18 +116,39 @@ pub(crate) fn agent(work: Work, log: &Path) -> DurableAgent {
         .system_prompt("Be brief.")
         .tools(tools)
         .hand_over_after(work.hand_over_after)
-        .hooks(agent_core::Hooks::new().transform_context({
-            let pause = work.pause;
-            move |history| {
-                let log = log.clone();
-                async move {
-                    note(&log, "model+");
-                    tokio::time::sleep(pause).await;
-                    note(&log, "model-");
-                    Ok(history)
-                }
+        .hooks(hooks(work, log))
+}
+
+/// Lets a model call take time, and notes it with the loop of the turn.
+fn hooks(work: Work, log: PathBuf) -> agent_core::Hooks {
+    agent_core::Hooks::new()
+        .before_turn({
+            let log = log.clone();
+            move |turn| {
+                note(&log, &format!("turn {}", turn.loop_id.as_str()));
+                async { true }
             }
-        }))
+        })
+        .transform_context(move |history| {
+            let log = log.clone();
+            async move {
+                note(&log, "model+");
+                tokio::time::sleep(work.pause).await;
+                note(&log, "model-");
+                Ok(history)
+            }
+        })
+}
+
+/// Returns the loops that these lines name.
+pub(crate) fn loops(lines: &[String]) -> BTreeSet<&str> {
+    lines
+        .iter()
+        .filter_map(|line| match line.split(' ').collect::<Vec<_>>()[..] {
+            ["turn", of_loop] | ["tool+" | "tool-", _, of_loop, _] => Some(of_loop),
+            _ => None,
+        })
+        .collect()
 }
 
 /// What the built-in driver makes of the prompt, as texts.
@@ -184,8 +205,22 @@ impl WorkerProcess {
 
     /// Returns the lines that the worker and those before it have written.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+        self.lines_from(0)
+    }
+
+    /// Returns the lines from this byte of the log on.
+    pub(crate) fn lines_from(&self, byte: u64) -> Vec<String> {
+        let mut text = String::new();
+        if let Ok(mut file) = std::fs::File::open(&self.log) {
+            file.seek(SeekFrom::Start(byte)).unwrap();
+            file.read_to_string(&mut text).unwrap();
+        }
         text.lines().map(str::to_owned).collect()
+    }
+
+    /// Returns the length of the log in bytes.
+    pub(crate) fn written(&self) -> u64 {
+        std::fs::metadata(&self.log).map_or(0, |file| file.len())
     }
 }
 

@@ -25,5 +25,4 @@ mod upgrade;
 mod worker;
 #[cfg(test)]
 #[path = "../../../looptree/tests/own_driver/world.rs"]
-#[expect(dead_code, reason = "the tests of the own driver use the rest")]
 mod world;

@@ -91,6 +91,11 @@ impl Server {
         }
     }
 
+    /// Returns the id of the server's process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     pub(crate) fn client(&self) -> Client {
         Client::connect(format!("http://127.0.0.1:{}", self.ingress)).unwrap()
     }

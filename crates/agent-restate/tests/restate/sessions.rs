@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agent_core::event::Ended;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, AgentTool, Answer, Effects, ErrorKind, ModelConfig, ToolResult};
+use agent_core::{AgentEvent, AgentTool, Answer, ContextConfig, Effects, ErrorKind, ModelConfig, ToolResult};
 use agent_restate::{ClientError, DurableAgent, Refusal, TurnEnd};
 use serde_json::json;
 
@@ -55,6 +55,95 @@ async fn a_session_remembers_its_conversation() {
     let later = session.events_from(events.len() as u64).await.unwrap().collect().await.unwrap();
     assert_eq!(later.first().unwrap().number, events.len() as u64);
     assert!(matches!(later.first().unwrap().event.event, AgentEvent::AgentStart(_)));
+}
+
+/// The worker's listener receives live events too, with their session, and recorded ones with their numbers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_hears_the_events_of_its_sessions() {
+    let Some(server) = Server::start().await else { return };
+    let heard = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let model = ScriptedProvider::new([ScriptedReply::text("some words").in_pieces_of(3)]);
+    let agent = agent("heard", model, Vec::new()).on_event({
+        let heard = Arc::clone(&heard);
+        move |live| {
+            let of = (live.session.to_owned(), live.attempt.to_owned(), live.index);
+            heard.lock().unwrap().push((of, live.event.clone()));
+        }
+    });
+    let worker = Worker::start(agent);
+    server.register(worker.address).await;
+    let session = server.client().session("heard", "s");
+    ended(session.prompt("go").send().await.unwrap().wait().await.unwrap());
+    let recorded = session.events_from(0).await.unwrap().collect().await.unwrap();
+    let heard = heard.lock().unwrap();
+    let attempt = heard[0].0.1.clone();
+    for (n, (of, _)) in heard.iter().enumerate() {
+        assert_eq!(*of, ("s".to_owned(), attempt.clone(), n as u64));
+    }
+    let pieces = heard.iter().filter(|(_, e)| matches!(e.event, AgentEvent::MessageUpdate { .. })).count();
+    assert!(pieces >= 4, "{pieces} pieces");
+    let others: Vec<_> = heard.iter().map(|(_, e)| e).filter(|e| !e.is_live()).collect();
+    assert_eq!(others, recorded.iter().map(|e| &e.event).collect::<Vec<_>>());
+}
+
+/// A long conversation lies in pieces: events are found in each of them, a later prompt reads all, and a compaction
+/// replaces them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_conversation_lies_in_pieces() {
+    let Some(server) = Server::start().await else { return };
+    let model = || {
+        ScriptedProvider::responding(|request| {
+            let replies = request.history.llm_messages().filter(|message| message.as_assistant().is_some());
+            let prompt = request.history.llm_messages().last().unwrap().text();
+            match replies.count() {
+                count if count < 12 && prompt != "short" => {
+                    ScriptedReply::call(&format!("c{count}"), "read", json!({}))
+                }
+                count => ScriptedReply::text(format!("{count} replies before")),
+            }
+        })
+    };
+    let read = || {
+        let read = ScriptedTool::saying("read", "a line of the file\n".repeat(1_000));
+        vec![Arc::new(read.with_effects(Effects::ReadOnly)) as Arc<dyn AgentTool>]
+    };
+    let whole = agent("long", model(), read()).configure(|config| config.policy.context = None);
+    let worker = Worker::start(whole);
+    server.register(worker.address).await;
+    let session = server.client().session("long", "s");
+    let end = ended(session.prompt("go").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.reply.unwrap().text(), "12 replies before");
+    let pieces = async |of: &str| {
+        let sql = format!("SELECT key FROM state WHERE service_name = 'long' AND key LIKE '{of}/%'");
+        server.query(&sql).await.len()
+    };
+    let before = pieces("history").await;
+    assert!(before >= 2 && pieces("events").await >= 2, "{before}");
+    let all = session.events_from(0).await.unwrap().collect().await.unwrap();
+    for first in (0..all.len()).step_by(23) {
+        let some = session.events_from(first as u64).await.unwrap().collect().await.unwrap();
+        assert!(some == all[first..], "events from {first}");
+    }
+    let end = ended(session.prompt("short").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.reply.unwrap().text(), "13 replies before");
+    let history = session.history().await.unwrap();
+    assert_eq!(history.len(), 1 + 2 * 12 + 1 + 2);
+
+    let small = ContextConfig::default()
+        .with_max_context_tokens(3_000)
+        .with_system_prompt_tokens(0)
+        .with_keep_recent(2);
+    let next =
+        agent("long", model(), read()).configure(move |config| config.policy.context = Some(small.clone()));
+    let worker = Worker::start(next);
+    server.register(worker.address).await;
+    let end = ended(session.prompt("short").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.ended, Ended::Completed);
+    let compacted = session.history().await.unwrap();
+    assert!(compacted.tokens() < history.tokens() / 4, "{} and {}", compacted.tokens(), history.tokens());
+    assert!(pieces("history").await < before);
+    let end = ended(session.prompt("short").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(session.history().await.unwrap().len(), compacted.len() + 2, "{:?}", end.reply);
 }
 
 /// Two prompts with one key are one prompt, and a third with another key is a second one.
@@ -291,6 +380,26 @@ async fn a_cancelled_invocation_leaves_the_session_usable() {
     assert!(session.events_from(0).await.unwrap().collect().await.unwrap().is_empty());
     let end = ended(session.prompt("hello").send().await.unwrap().wait().await.unwrap());
     assert_eq!((end.ended, session.history().await.unwrap().len()), (Ended::Completed, 2));
+}
+
+/// A worker with the key of another server answers no request of this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_refuses_the_requests_of_other_servers() {
+    let Some(server) = Server::start().await else { return };
+    let agent = |name| agent(name, ScriptedProvider::texts(["ok"]), Vec::new());
+    let key = "publickeyv1_w7YHemBctH5Ck2nQRQ47iBBqhNHy4FV7t2Usbye2A6f";
+    let (open, locked) = (Worker::start(agent("open")), Worker::start(agent("locked").identity_key(key)));
+    server.register(open.address).await;
+    let request = || json!({"uri": format!("http://{}", locked.address)}).to_string();
+    let mut refused = server.admin("deployments", request()).await.unwrap_err();
+    // The worker may not listen yet.
+    while !refused.contains("401") {
+        assert!(refused.contains("onnect"), "{refused}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        refused = server.admin("deployments", request()).await.unwrap_err();
+    }
+    let unknown = server.client().session("locked", "s").prompt("go").send().await;
+    assert!(matches!(unknown, Err(ClientError::UnknownAgent { .. })), "{unknown:?}");
 }
 
 /// A definition that cannot be served is refused before the worker listens, and an unknown agent has its own error.

@@ -249,14 +249,17 @@ impl Driver {
         Ok(Accepted { mails: record.mails, flow: record.flow })
     }
 
-    /// Performs a step and ends it when the maximum duration of the run has passed.
+    /// Performs a step and ends it when the maximum duration of the run has passed, or before the engine gives the step up:
+    /// it would be repeated, and given up again, for ever.
     async fn perform_within_limits(&mut self, work: Work, mails: Vec<Mail>) -> Result<Flow, StepError> {
         let left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
         let left = left.or_else(|| {
             let limits = self.performer.config.policy.limits.as_ref();
             self.run.is_none().then(|| limits.and_then(|limits| limits.max_duration)).flatten()
         });
-        let mut time_up = left.map(|left| self.performer.config.services.environment.deadline(left));
+        let longest = self.agent.longest_step.saturating_mul(2);
+        let left = left.map_or(longest, |left| left.min(longest));
+        let mut time_up = Some(self.performer.config.services.environment.deadline(left));
         let token = self.performer.step_token().clone();
         let mut steps = pin!(self.perform_work(work, mails));
         poll_fn(|cx| {

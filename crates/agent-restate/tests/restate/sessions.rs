@@ -354,6 +354,33 @@ fn addresses_are_checked() {
     }
 }
 
+/// A group of calls that takes longer than the engine waits ends the run and is not repeated.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_step_that_takes_too_long_ends_the_run() {
+    let Some(server) = Server::start().await else { return };
+    let model = ScriptedProvider::responding(|_| {
+        let first = ScriptedReply::call("c0", "hang", json!({}));
+        (1..6).fold(first, |reply, n| reply.and_call(&format!("c{n}"), "hang", json!({})))
+    });
+    let calls = Arc::new(AtomicUsize::new(0));
+    let hang = ScriptedTool::new("hang", {
+        let calls = Arc::clone(&calls);
+        move |_, _| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            std::future::pending()
+        }
+    });
+    let hang = Arc::new(hang.with_effects(Effects::Idempotent));
+    let agent = agent("slow", model, vec![hang]).longest_step(Duration::from_millis(100));
+    let agent = agent.configure(|config| config.policy.max_concurrent_tools = Some(1));
+    let worker = Worker::start(agent);
+    server.register(worker.address).await;
+    let session = server.client().session("slow", "s");
+    let end = ended(session.prompt("go").send().await.unwrap().wait().await.unwrap());
+    assert!(matches!(end.ended, Ended::Limit { .. }), "{:?}", end.ended);
+    assert!((1..6).contains(&calls.load(Ordering::SeqCst)), "{calls:?}");
+}
+
 /// The engine's own cancellation ends an invocation without its result, and the session remains usable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_invocation_leaves_the_session_usable() {

@@ -1,4 +1,4 @@
-//! `cargo xtask acp-client`: a client of the Agent Client Protocol of another project drives `looptree acp`.
+//! `cargo xtask acp-client`: a client of the Agent Client Protocol by another project drives `looptree acp`.
 //!
 //! The client is npm's `acpx`, without a terminal. The model is a server on loopback with prepared replies.
 

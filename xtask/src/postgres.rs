@@ -1,4 +1,4 @@
-//! `cargo xtask postgres`: a server of Postgres for a person, under the target directory.
+//! `cargo xtask postgres`: a server of Postgres for experiments, under the target directory.
 
 #[path = "../../crates/agent-session/tests/postgres_server/mod.rs"]
 mod server;

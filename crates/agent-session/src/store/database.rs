@@ -39,39 +39,23 @@ pub(super) enum Words {
 }
 
 /// A whole session in the form of rows.
-pub(super) struct Encoded<'a> {
-    pub(super) session: &'a Session,
+pub(super) struct Encoded {
     pub(super) lines: Vec<Vec<u8>>,
     /// The size of all lines.
     pub(super) bytes: u64,
     pub(super) summary: SessionSummary,
     pub(super) waits: Option<Waits>,
-    pub(super) words: Words,
-    /// The words of each message, if they replace others.
-    pub(super) indexed: Vec<String>,
 }
 
-impl<'a> Encoded<'a> {
-    pub(super) fn new(session: &'a Session, words: Words) -> Result<Self, SessionError> {
+impl Encoded {
+    pub(super) fn new(session: &Session) -> Result<Self, SessionError> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
         write_lines(session, |line| {
             bytes += line.len() as u64;
             lines.push(line.to_vec());
             Ok(())
         })?;
-        let indexed = match words {
-            Words::Kept => Vec::new(),
-            Words::Replaced => messages(session).map(words_of).collect(),
-        };
-        Ok(Self {
-            session,
-            lines,
-            bytes,
-            summary: SessionSummary::of(session),
-            waits: Waits::of(session),
-            words,
-            indexed,
-        })
+        Ok(Self { lines, bytes, summary: SessionSummary::of(session), waits: Waits::of(session) })
     }
 }
 

@@ -16,8 +16,10 @@ mod summary_line;
 pub(crate) use acknowledged::{Acknowledged, MARK};
 pub(in crate::store) use head::JournalHead;
 pub(crate) use line::{Line, LineWriter};
+#[cfg(feature = "sqlite")]
+pub(crate) use replay::form_of;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) use replay::{FORM, Lines, form_of};
+pub(crate) use replay::{FORM, Lines};
 pub(crate) use replay::{Replayed, Saved, begin, replay};
 pub(in crate::store) use summary_line::{SUMMARY, SummaryLine};
 

@@ -50,9 +50,10 @@ use agent_core::journal::Durability;
 
 use self::failure::Failure;
 use self::mark::Mark;
+use self::rows::Whole;
 use self::schema::Content;
 use self::shared::Shared;
-use super::database::{CAN_BE_OPEN, Encoded, Words};
+use super::database::{CAN_BE_OPEN, Words};
 use super::write_lock::{self, WriteLock};
 use super::{
     BlockingSessionStore, BlockingSessionWriter, FoundSessions, Loss, MAX_SESSION_BYTES, Salvaged,
@@ -191,8 +192,8 @@ impl BlockingSessionStore for SqliteStore {
             Err(SessionError::NotFound { .. }) => session.clone(),
             Err(other) => return Err(other),
         };
-        let encoded = Encoded::new(&merged, Words::Replaced)?;
-        if encoded.bytes > self.max_session_bytes {
+        let encoded = Whole::new(&merged, Words::Replaced)?;
+        if encoded.bytes() > self.max_session_bytes {
             return Err(self.full());
         }
         self.shared.write(Durability::Buffered, |t| encoded.put(t)).map(drop)

@@ -131,7 +131,7 @@ pub(super) struct Whole {
 impl Whole {
     /// Encodes a session, of which the words of `known` messages are indexed. `words` tells whether they can be others.
     pub(super) fn new(session: &Session, words: Words, known: u64) -> Result<Self, SessionError> {
-        let encoded = Encoded::new(session, Words::Kept)?;
+        let encoded = Encoded::new(session)?;
         let count = messages(session).count() as u64;
         let said = (words == Words::Replaced || count != known).then(|| {
             let mut said = SaidRows::default();

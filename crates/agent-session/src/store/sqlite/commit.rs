@@ -8,11 +8,11 @@ use agent_core::{MessageRef, SessionId};
 use rusqlite::{Transaction, params};
 
 use super::Failure;
-use super::rows::{self, Stored};
+use super::rows::{self, Stored, Whole};
 use super::shared::{Shared, held};
 use crate::error::SessionError;
 use crate::model::Session;
-use crate::store::database::{self, Encoded, Words, number};
+use crate::store::database::{self, Words, number};
 use crate::store::summary::{SessionSummary, Waits};
 
 /// The records that wait for the database, of all sessions, in their order.
@@ -167,7 +167,7 @@ fn put(t: &Transaction<'_>, batch: &[Arc<Waiting>]) -> Result<Vec<(Arc<Writing>,
         let known = sessions.get(&record.session.id).map(|(stored, _)| *stored);
         let stored = match (known, record.session.state(), &record.begin) {
             (Some(stored), ..) | (None, State::Stored(stored), _) => stored,
-            (None, _, Some(session)) => Encoded::new(session, Words::Replaced)?.put(t)?,
+            (None, _, Some(session)) => Whole::new(session, Words::Replaced)?.put(t)?,
             (None, ..) => {
                 let id = record.session.id.as_str();
                 return Err(Failure::damaged(id, "its row", "the session has no row".to_owned()));

@@ -7,6 +7,8 @@ use super::super::database::{Encoded, SealedLine, Words, messages, number, statu
 use super::super::summary::{SessionSummary, Waits};
 use super::Failure;
 use super::lookup::row_of;
+use crate::error::SessionError;
+use crate::model::Session;
 
 /// The row of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,19 +18,41 @@ pub(super) struct Stored {
     pub(super) lines: u64,
 }
 
-impl Encoded<'_> {
+/// A whole session in the form of rows, with the words of its messages.
+pub(super) struct Whole<'a> {
+    session: &'a Session,
+    rows: Encoded,
+    words: Words,
+    /// The words of each message, if they replace others.
+    indexed: Vec<String>,
+}
+
+impl<'a> Whole<'a> {
+    pub(super) fn new(session: &'a Session, words: Words) -> Result<Self, SessionError> {
+        let indexed = match words {
+            Words::Kept => Vec::new(),
+            Words::Replaced => messages(session).map(words_of).collect(),
+        };
+        Ok(Self { session, rows: Encoded::new(session)?, words, indexed })
+    }
+
+    /// The size of all lines.
+    pub(super) fn bytes(&self) -> u64 {
+        self.rows.bytes
+    }
+
     /// Writes the session and deletes its records.
     pub(super) fn put(&self, t: &Transaction<'_>) -> Result<Stored, Failure> {
         let row = match row_of(t, self.session.session_id.as_str())? {
             Some(row) => row,
             None => insert(t, &self.session.session_id)?,
         };
-        let stored = Stored { row, lines: self.lines.len() as u64 };
+        let stored = Stored { row, lines: self.rows.lines.len() as u64 };
         let mut statement = t.prepare_cached(
             "INSERT INTO lines (session, n, line) VALUES (?1, ?2, ?3)
              ON CONFLICT DO UPDATE SET line = excluded.line WHERE line IS NOT excluded.line",
         )?;
-        for (n, line) in self.lines.iter().enumerate() {
+        for (n, line) in self.rows.lines.iter().enumerate() {
             statement.execute(params![row, number(n as u64), line])?;
         }
         t.prepare_cached("DELETE FROM lines WHERE session = ?1 AND n >= ?2")?
@@ -37,7 +61,7 @@ impl Encoded<'_> {
         // The rows of version 1.
         t.prepare_cached("DELETE FROM loops WHERE session = ?1")?.execute([row])?;
         self.put_all_words(t, row)?;
-        put_summary(t, stored, (&self.summary, self.waits.as_ref()), self.session.journal_records)?;
+        put_summary(t, stored, (&self.rows.summary, self.rows.waits.as_ref()), self.session.journal_records)?;
         Ok(stored)
     }
 

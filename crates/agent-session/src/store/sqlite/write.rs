@@ -5,13 +5,14 @@ use std::sync::{Arc, OnceLock};
 use agent_core::SessionId;
 use agent_core::journal::{Durability, JournalWarning};
 
-use super::super::database::{Encoded, Words};
+use super::super::database::Words;
 use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
 use super::super::write_lock::WriteLock;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
 use super::SqliteStore;
 use super::commit::{self, Waiting, Writing};
+use super::rows::Whole;
 use crate::error::SessionError;
 use crate::model::Session;
 
@@ -60,22 +61,22 @@ impl SqliteWriter {
     }
 
     fn put(&mut self, session: &Session) -> Result<(), SessionError> {
-        let encoded = Encoded::new(session, Words::Kept)?;
-        if encoded.bytes > self.size.limit() {
+        let encoded = Whole::new(session, Words::Kept)?;
+        if encoded.bytes() > self.size.limit() {
             return Err(self.store.full());
         }
         let stored = self.store.shared.write(Durability::Buffered, |t| encoded.put(t))?;
         self.session.set_stored(stored);
         self.is_new = false;
-        self.size.set(encoded.bytes);
+        self.size.set(encoded.bytes());
         Ok(())
     }
 
     /// Checks that the session can be read with this record, and adds its size.
     fn add_size(&mut self, record: &SessionRecord<'_>, begin: Option<&Session>) -> Result<(), SessionError> {
         if let Some(session) = begin {
-            let encoded = Encoded::new(session, Words::Kept)?;
-            self.size.set(encoded.bytes);
+            let encoded = Whole::new(session, Words::Kept)?;
+            self.size.set(encoded.bytes());
         }
         if self.size.allows(record) { Ok(()) } else { Err(self.store.full()) }
     }

@@ -319,12 +319,13 @@ impl Performer {
     /// Prepares the model call of a [`Step::CallModel`]. `None` if that is not the next step of the run.
     #[must_use]
     pub fn model(&self, run: &Run) -> Option<ModelCall> {
-        self.model_of(run, run.next())
+        self.model_of(run, run.next()).map(|call| *call)
     }
 
     /// Like [`model`](Self::model) for a driver that has the next step at hand.
-    pub(crate) fn model_of(&self, run: &Run, step: Step) -> Option<ModelCall> {
-        ModelCall::of(self, run, step)
+    /// The call is boxed, because the future of a run would reserve memory for it more than once.
+    pub(crate) fn model_of(&self, run: &Run, step: Step) -> Option<Box<ModelCall>> {
+        ModelCall::of(self, run, step).map(Box::new)
     }
 
     /// Calls the hooks that observe an event: `on_error`, `after_turn` and `after_loop`. Call it for each event after

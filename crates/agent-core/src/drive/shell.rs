@@ -273,9 +273,7 @@ impl Shell {
             }
             match step {
                 Step::CallModel { .. } => {
-                    // A parameter of the future would be stored twice.
-                    let call = self.performer.model_of(run, step);
-                    if let Some(mut call) = call {
+                    if let Some(mut call) = self.performer.model_of(run, step) {
                         if self.performer.config.policy.steering_policy == SteeringPolicy::SkipRemaining
                             && let Some(mailbox) = &self.mailbox
                         {

@@ -59,15 +59,9 @@ async fn exchange(
     };
     let tap = Tap::of(request);
     let sent = send(inner, protocol, request, fetched, tap.clone())?;
-    let Answered { response, guard, declared, tap } =
-        Box::pin(answered(inner, sent, cancel, head, tap)).await?;
-    let status = response.status();
+    let answered = Box::pin(answered(inner, sent, cancel, head, tap)).await?;
+    let Started { status, limits, mut body, declared } = Started::of(answered, inner);
     tracing::debug!(status = status.as_u16(), model = %request.model.id, "answer");
-    let mut limits = Limits { idle: inner.config.idle_timeout, content: inner.config.content_timeout };
-    if !status.is_success() {
-        limits = Limits { idle: limits.idle.min(ERROR_SILENCE), content: limits.content.min(ERROR_TIMEOUT) };
-    }
-    let mut body = Body::new(response, limits, guard).shown_to(tap);
     if !status.is_success() {
         let error_type = head.error_type.as_deref();
         return Err(Box::pin(refused(inner, protocol, request, &mut body, (status, error_type))).await);
@@ -86,13 +80,41 @@ async fn exchange(
                 }
                 sink(event);
             };
-            let completion = frames(limits, &mut framer, &mut *decoder, first, body, sink).await?;
+            let completion = match frames(limits, &mut framer, &mut *decoder, first, &mut body, sink).await? {
+                Some(completion) => completion,
+                None => {
+                    body.settle().await;
+                    decoder.finish(sink)?
+                }
+            };
             if !counted.load(Ordering::Relaxed) {
                 let model = &request.model.id;
                 tracing::warn!(%model, "the server sent no token counts; the usage of the reply is unknown");
             }
             Ok(completion)
         }
+    }
+}
+
+/// A response whose body is about to be read.
+struct Started<'c> {
+    status: StatusCode,
+    limits: Limits,
+    body: Body<'c>,
+    /// The content type.
+    declared: Option<Box<str>>,
+}
+
+impl<'c> Started<'c> {
+    fn of(answered: Answered<'c>, inner: &Inner) -> Self {
+        let Answered { response, guard, declared, tap } = answered;
+        let status = response.status();
+        let mut limits = Limits { idle: inner.config.idle_timeout, content: inner.config.content_timeout };
+        if !status.is_success() {
+            limits =
+                Limits { idle: limits.idle.min(ERROR_SILENCE), content: limits.content.min(ERROR_TIMEOUT) };
+        }
+        Self { status, limits, body: Body::new(response, limits, guard).shown_to(tap), declared }
     }
 }
 
@@ -186,14 +208,16 @@ fn plain(cut: Cut<ProviderError>) -> ProviderError {
     }
 }
 
+/// Decodes the frames of a reply. Returns `None` at the end of the reply if the body has not ended: the caller then reads the
+/// rest of the body.
 async fn frames(
     limits: Limits,
     framer: &mut Framer,
     decoder: &mut dyn Decode,
     first: bytes::Bytes,
-    mut body: Body<'_>,
+    body: &mut Body<'_>,
     sink: &mut EventSink<'_>,
-) -> Result<Completion, ProviderError> {
+) -> Result<Option<Completion>, ProviderError> {
     // Atomic only because a sink must be `Send`.
     let has_content = AtomicBool::new(false);
     let sink: &mut EventSink<'_> = &mut |event: StreamEvent<'_>| {
@@ -206,17 +230,13 @@ async fn frames(
     // If a piece is still referenced at the next read, the connection must allocate a new buffer.
     drop(first);
     if begun == Flow::Done {
-        body.settle().await;
-        return decoder.finish(sink);
+        return Ok(None);
     }
     loop {
         let next = if decoder.is_complete() {
             match body.next_soon(AFTER_END).await {
                 Some(next) => next,
-                None => {
-                    body.settle().await;
-                    return decoder.finish(sink);
-                }
+                None => return Ok(None),
             }
         } else {
             body.next().await
@@ -229,8 +249,7 @@ async fn frames(
                     body.had_content();
                 }
                 if flow == Flow::Done {
-                    body.settle().await;
-                    return decoder.finish(sink);
+                    return Ok(None);
                 }
                 continue;
             }
@@ -252,10 +271,10 @@ async fn frames(
             // A reply with a reason to stop is complete, even if the connection failed afterwards.
             (Ok(completion), Some(_)) => {
                 tracing::warn!("the response did not end after the end of the reply");
-                Ok(completion)
+                Ok(Some(completion))
             }
             (Err(error), Some(broken)) if error.kind() == ErrorKind::Network => Err(broken),
-            (end, _) => end,
+            (end, _) => end.map(Some),
         };
     }
 }

@@ -87,6 +87,16 @@ struct Inbox {
     exceeded: Option<ReplyLimit>,
 }
 
+/// Delivers the events of a reply in order.
+async fn deliver<L: LiveSink>(live: &mut L, events: Vec<AgentEvent>) -> Result<(), L::Error> {
+    for event in events {
+        if let Some(event) = live.try_update(event) {
+            live.update(event).await?;
+        }
+    }
+    Ok(())
+}
+
 /// The result of polling the provider.
 enum Polled {
     /// Events wait to be delivered.
@@ -362,10 +372,9 @@ impl ModelCall {
                     live.started().await?;
                 }
             }
-            for event in undelivered.drain(..) {
-                if let Some(event) = live.try_update(event) {
-                    Box::pin(live.update(event)).await?;
-                }
+            if !undelivered.is_empty() {
+                // Boxed, so that a run reserves no memory for it while it waits for the model.
+                Box::pin(deliver(live, std::mem::take(&mut undelivered))).await?;
             }
             match polled {
                 Polled::Some if cancel.is_cancelled() => return Ok(Polled::Cancelled),

@@ -139,9 +139,15 @@ fn covers(grant: &Grant, tool: &str, arguments: &serde_json::Value) -> bool {
     }
 }
 
+/// Programs whose first word after the name is a subcommand. Of every other program, it can be a file, a host or a further program.
+const HAVE_SUBCOMMANDS: [&str; 17] = [
+    "bazel", "bun", "cargo", "deno", "dotnet", "gh", "git", "go", "gradle", "mvn", "npm", "pip", "pnpm",
+    "poetry", "rustup", "uv", "yarn",
+];
+
 /// Returns the grant that "always" gives for a call: every call for a tool that is no command, and for a command the program with
-/// its subcommand if it runs nothing else, such as `cargo test`. Without a subcommand it is this command alone: a program such
-/// as `python` does whatever its arguments say.
+/// its subcommand if it runs nothing else, such as `cargo test`. For a program that is not known to have subcommands it is this
+/// command alone: a program such as `rm` or `python` does whatever its arguments say.
 pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
     if !COMMANDS.contains(&tool) {
         return Grant::Tool(tool.to_owned());
@@ -152,7 +158,8 @@ pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
         word.starts_with(|c: char| c.is_ascii_lowercase())
             && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
-    let pair = words.next().zip(words.next().filter(is_name));
+    let program = words.next().filter(|program| HAVE_SUBCOMMANDS.contains(program));
+    let pair = program.zip(words.next().filter(is_name));
     let prefix = pair.map(|(program, second)| Grant::Command(format!("{program} {second}")));
     prefix.filter(|grant| covers(grant, tool, arguments)).unwrap_or_else(|| Grant::Line(line.to_owned()))
 }
@@ -177,11 +184,18 @@ pub(crate) fn refused(reason: &str) -> String {
     }
 }
 
+/// The longest command that a description of its grant repeats.
+const MAX_DESCRIBED: usize = 80;
+
 /// Describes a grant for the user.
 pub(crate) fn described(grant: &Grant) -> String {
     match grant {
         Grant::Tool(name) => format!("every call of {name}"),
         Grant::Command(prefix) => format!("commands that run only `{prefix} ...`"),
+        // The question shows a longer one.
+        Grant::Line(line) if line.contains('\n') || line.len() > MAX_DESCRIBED => {
+            "exactly this command".to_owned()
+        }
         Grant::Line(line) => format!("exactly this command: {}", looptree::event::printable(line)),
     }
 }

@@ -42,6 +42,9 @@ pub(crate) async fn choose(settings: &Settings) -> Result<Option<ModelConfig>> {
 
 /// Returns the model that a text names, with its key.
 pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
+    if text.chars().any(char::is_control) {
+        return Err(usage(format!("the name of the model has control characters: {}", text.escape_debug())));
+    }
     let url = settings.base_url.value.as_deref();
     let known = catalogue::named(text);
     let mut model = match (known, url) {

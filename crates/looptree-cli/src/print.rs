@@ -1,6 +1,7 @@
 //! One task without a chat: the answer on the standard output, everything else on the standard error.
 
-use std::io::Write as _;
+use std::borrow::Cow;
+use std::io::{IsTerminal as _, Write as _};
 
 use anyhow::Result;
 use looptree::compat::SeedVerbs as _;
@@ -11,6 +12,7 @@ use crate::exit::Exit;
 use crate::money;
 use crate::screen::Screen;
 use crate::setup::Setup;
+use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// Works on a task. An open run of a continued session is finished first.
@@ -36,6 +38,11 @@ pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, scre
         last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
         drop(running);
     }
+    if waits && task.is_some() {
+        screen.error_line(
+            "the session waits for an answer, so the task was not sent; looptree pending shows the question",
+        );
+    }
     screen.line(&format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
     if let Some(budget) = agent.config().services.budget {
         screen.line(&money::spent(&budget));
@@ -55,7 +62,10 @@ pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, scre
     }
     if watched.ended == Some(Ended::Completed) && form == Events::Shown {
         let mut out = std::io::stdout().lock();
-        if writeln!(out, "{}", watched.answer.trim_end()).and_then(|()| out.flush()).is_err() {
+        let answer = watched.answer.trim_end();
+        // A program that reads the answer gets it unchanged.
+        let answer = if out.is_terminal() { Cow::from(plain(answer)) } else { Cow::from(answer) };
+        if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             return Ok(Exit::Unread);
         }
     }

@@ -15,7 +15,7 @@ use crate::mcp::Listen;
 use crate::screen::{Screen, Stream};
 use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
-use crate::text::chain;
+use crate::text::{chain, plain};
 use crate::work::Events;
 use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, sessions, stdin};
 
@@ -44,7 +44,7 @@ pub(crate) fn main() -> Exit {
         }
     };
     let ended = runtime.block_on(run(cli)).unwrap_or_else(|error| {
-        eprintln!("error: {}", chain(&error));
+        eprintln!("error: {}", plain(&chain(&error)));
         if error.downcast_ref::<UsageError>().is_some() { Exit::Usage } else { Exit::Failed }
     });
     // A thread that reads the standard input must not hold the end of the program.

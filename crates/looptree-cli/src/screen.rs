@@ -53,6 +53,27 @@ impl Style {
     }
 }
 
+/// What ends a style.
+const RESET: &str = "\x1b[0m";
+
+/// Escapes control characters, except in the codes of the styles. Names, paths and messages of files and servers end in
+/// lines of the program, and must not move the cursor.
+fn styled(text: &str) -> String {
+    let codes = [Style::Dim, Style::Bold, Style::Red, Style::Green, Style::Cyan].map(Style::code);
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\x1b') {
+        let (before, from) = rest.split_at(at);
+        shown.push_str(&plain(before));
+        let code = codes.into_iter().chain([RESET]).find(|code| from.starts_with(code));
+        let known = code.unwrap_or("\x1b");
+        shown.push_str(&code.map_or_else(|| plain(known), str::to_owned));
+        rest = from.strip_prefix(known).unwrap_or_default();
+    }
+    shown.push_str(&plain(rest));
+    shown
+}
+
 #[derive(Default)]
 struct State {
     /// The text of a reply, of which whole lines are shown.
@@ -159,16 +180,16 @@ impl Screen {
 
     pub(crate) fn paint(&self, style: Style, text: &str) -> String {
         if self.colors && style != Style::Plain && !text.is_empty() {
-            format!("{}{text}\x1b[0m", style.code())
+            format!("{}{text}{RESET}", style.code())
         } else {
             text.to_owned()
         }
     }
 
-    /// Shows lines above the status line.
+    /// Shows lines above the status line. Control sequences are escaped, except those of the styles.
     fn above(&self, state: &mut State, text: &str) {
         let mut whole = state.status.as_mut().map(Status::erased).unwrap_or_default();
-        whole.push_str(text);
+        whole.push_str(&styled(text));
         if let Some(status) = &mut state.status {
             whole.push_str(&status.drawn(self));
         }

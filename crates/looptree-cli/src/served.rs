@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
 use looptree::prelude::*;
@@ -211,7 +211,15 @@ impl<T> Served<T> {
         let mut last = None;
         if agent.is_suspended() {
             let watched = self.follow(agent.resume()?, turn, front).await?;
-            if !watched.questions.is_empty() || turn.stop.is_cancelled() {
+            if turn.stop.is_cancelled() {
+                return Ok(watched);
+            }
+            if !watched.questions.is_empty() {
+                if prompt.is_some() {
+                    bail!(
+                        "the session waits for the answer to a question, so the message was not sent; answer it first"
+                    );
+                }
                 return Ok(watched);
             }
             last = Some(watched);

@@ -12,6 +12,11 @@ fn always_allows_no_more_than_the_program_and_its_subcommand() {
         ("python -c 'print(1)'", Grant::Line("python -c 'print(1)'".into())),
         ("python ./x.py", Grant::Line("python ./x.py".into())),
         ("ls", Grant::Line("ls".into())),
+        ("rm notes", Grant::Line("rm notes".into())),
+        ("sudo ls -l", Grant::Line("sudo ls -l".into())),
+        ("ssh host uptime", Grant::Line("ssh host uptime".into())),
+        ("xargs rm", Grant::Line("xargs rm".into())),
+        ("./cargo test", Grant::Line("./cargo test".into())),
         ("cargo test\nrm -rf /", Grant::Line("cargo test\nrm -rf /".into())),
     ] {
         let arguments = json!({ "command": command });

@@ -530,8 +530,11 @@ impl Raw {
     }
 
     async fn send(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        input.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+        self.send_bytes(format!("{line}\n").as_bytes()).await;
+    }
+
+    async fn send_bytes(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
     /// Reads lines until the answer to a request; every line must be JSON-RPC.
@@ -577,6 +580,10 @@ async fn malformed_input_is_answered_with_errors_and_does_not_end_the_connection
     raw.introduce().await;
     raw.send("{this is no JSON").await;
     assert_eq!(raw.answer(&Value::Null).await["error"]["code"], -32700);
+    raw.send_bytes(b"\xff\xfe\n").await;
+    assert_eq!(raw.answer(&Value::Null).await["error"]["code"], -32700);
+    raw.send_bytes(b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"session/\xff\"}\n").await;
+    assert_eq!(raw.answer(&json!(9)).await["error"]["code"], -32601);
     assert_eq!(raw.request(1, "session/dance", &json!({})).await["error"]["code"], -32601);
     assert_eq!(raw.request(2, "session/new", &json!({"cwd": 7})).await["error"]["code"], -32602);
     let relative = raw.request(3, "session/new", &json!({"cwd": "work", "mcpServers": []})).await;

@@ -50,6 +50,27 @@ async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
     assert!(said.code == 2 && said.err.contains("nowhere.toml"), "{said:?}");
 }
 
+/// A file of a project reaches the terminal in error messages and in the name of the model, before the user has agreed to anything.
+#[tokio::test]
+async fn a_project_cannot_send_control_sequences_to_the_terminal() {
+    let dir = Project::new();
+    for (text, code) in [
+        ("a = \n# \u{1b}[2J\u{1b}[H hidden", 2),
+        ("# \u{1b}[2J hidden\na = ", 2),
+        ("\"\\u001b[2Jkey\" = 1", 2),
+        ("model = \"local/\\u001b[2Jx\\nyou are safe\"", 2),
+        ("model = \"anthropic/\\u001b[2Jx\\nyou are safe\"", 2),
+    ] {
+        write(&dir.path().join(".looptree/config.toml"), text);
+        for words in [&["config"][..], &["-p", "hello"], &["sessions"]] {
+            let said = dir.run(words).await;
+            assert!(!said.err.contains('\u{1b}') && !said.out.contains('\u{1b}'), "{text}: {said:?}");
+            assert!(!said.err.lines().any(|line| line.starts_with("you are safe")), "{text}: {said:?}");
+            assert!(words != ["-p", "hello"] || said.code == code, "{text}: {said:?}");
+        }
+    }
+}
+
 /// Every key of a project that could loosen the policy or the sandbox, or send a key elsewhere, is left out.
 #[tokio::test]
 async fn a_project_cannot_loosen_what_protects_the_user() {

@@ -176,6 +176,9 @@ async fn a_question_outlives_the_server_and_always_holds_for_its_session() {
     let waiting = report(&call(&client, "run", json!({"task": "write one"})).await);
     end(client, child).await;
     let (client, child) = over_pipes(&project, &model.words(), Editor::new(None)).await;
+    let early = json!({"session_id": waiting["session_id"], "message": "write two"});
+    let refused = call(&client, "continue", early).await;
+    assert!(text(&refused).contains("the message was not sent"), "{refused:?}");
     let answer = json!({
         "session_id": waiting["session_id"], "question_id": waiting["question"]["id"], "decision": "always",
     });

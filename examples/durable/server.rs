@@ -84,8 +84,9 @@ impl Drop for Server {
 
 /// Returns the installed program.
 fn program() -> Option<PathBuf> {
-    let platforms = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/restate/node_modules/@restatedev");
-    let folders = std::fs::read_dir(platforms).ok()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../target"), PathBuf::from);
+    let folders = std::fs::read_dir(target.join("restate/node_modules/@restatedev")).ok()?;
     folders
         .filter_map(|folder| Some(folder.ok()?.path().join("bin/restate-server")))
         .find(|path| path.is_file())

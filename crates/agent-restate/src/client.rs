@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ClientError;
+use crate::handlers::{Handlers, MailboxHandler, SessionHandler};
 use crate::record::{AnswerInput, EventsInput, EventsPage, LoopEnd, Mail, Progress, PromptInput, TurnInput};
 use crate::serve::mailbox_name;
 
@@ -171,7 +172,7 @@ impl Session {
     /// # Errors
     /// Returns [`ClientError`] if the engine or a worker cannot be reached.
     pub async fn questions(&self) -> Result<Vec<Question>, ClientError> {
-        self.call("questions", None::<&()>).await
+        self.call(SessionHandler::Questions, None::<&()>).await
     }
 
     /// Sends an answer to a question and returns the turn that continues. The engine keeps the answer also if no worker
@@ -182,13 +183,14 @@ impl Session {
     pub async fn answer(&self, question: QuestionId, answer: Answer) -> Result<Turn, ClientError> {
         // A refused answer may be repeated, so its key is not that of the question.
         let key = uuid::Uuid::new_v4().simple().to_string();
-        let invocation = self.start("answer", &AnswerInput { question, answer }, &key).await?;
+        let invocation = self.start(SessionHandler::Answer, &AnswerInput { question, answer }, &key).await?;
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = Some(invocation.clone());
         Ok(Turn { session: self.clone(), invocation })
     }
 
     /// Sends a message to the running session, which the run takes before its next model call. If the session does not
-    /// run, its next run takes it.
+    /// run, its next run takes it. The engine refuses a message while 1,000 others wait, and its list of invocations shows
+    /// that; this method returns before.
     ///
     /// # Errors
     /// Returns [`ClientError`] if the engine cannot be reached.
@@ -197,7 +199,7 @@ impl Session {
     }
 
     /// Sends a message that the run takes when it would otherwise end. If the session does not run, its next run takes
-    /// it.
+    /// it. The number of waiting messages is bounded as for [`steer`](Self::steer).
     ///
     /// # Errors
     /// Returns [`ClientError`] if the engine cannot be reached.
@@ -219,7 +221,7 @@ impl Session {
     /// # Errors
     /// Returns [`ClientError`] if the engine or a worker cannot be reached, or the session has another form.
     pub async fn history(&self) -> Result<History, ClientError> {
-        self.call("history", None::<&()>).await
+        self.call(SessionHandler::History, None::<&()>).await
     }
 
     /// Returns the recorded events from a number on, each once. The stream ends when the session does not run and all its
@@ -238,14 +240,14 @@ impl Session {
 
     async fn mail(&self, mail: Mail) -> Result<(), ClientError> {
         let key = uuid::Uuid::new_v4().simple().to_string();
-        let target = self.path(&mailbox_name(&self.agent), "put");
+        let target = self.path(&mailbox_name(&self.agent), MailboxHandler::Put);
         self.post(&format!("{target}/send"), Some(&mail), Some(&key)).await?;
         Ok(())
     }
 
-    fn path(&self, service: &str, handler: &str) -> String {
+    fn path(&self, service: &str, handler: impl Handlers) -> String {
         let key = utf8_percent_encode(&self.key, SEGMENT);
-        format!("{}/{service}/{key}/{handler}", self.client.ingress)
+        format!("{}/{service}/{key}/{}", self.client.ingress, handler.name())
     }
 
     async fn post<T: Serialize>(
@@ -268,7 +270,7 @@ impl Session {
     /// Calls a handler and waits for its output.
     async fn call<T: DeserializeOwned>(
         &self,
-        handler: &str,
+        handler: SessionHandler,
         input: Option<&impl Serialize>,
     ) -> Result<T, ClientError> {
         let body = self.post(&self.path(&self.agent, handler), input, None).await?;
@@ -276,7 +278,12 @@ impl Session {
     }
 
     /// Starts a handler and returns its invocation, which exists once even if the request is repeated with its key.
-    async fn start(&self, handler: &str, input: &impl Serialize, key: &str) -> Result<String, ClientError> {
+    async fn start(
+        &self,
+        handler: SessionHandler,
+        input: &impl Serialize,
+        key: &str,
+    ) -> Result<String, ClientError> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Sent {
@@ -326,7 +333,7 @@ impl Prompt<'_> {
     pub async fn send(self) -> Result<Turn, ClientError> {
         let key = self.idempotency_key.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
         let input = PromptInput { messages: self.messages };
-        let invocation = self.session.start("prompt", &input, &key).await?;
+        let invocation = self.session.start(SessionHandler::Prompt, &input, &key).await?;
         Ok(Turn { session: self.session.clone(), invocation })
     }
 }
@@ -366,7 +373,7 @@ impl Turn {
                 continue;
             }
             // Another client may have answered.
-            match session.call::<Progress>("turn", Some(&TurnInput { loop_id })).await? {
+            match session.call::<Progress>(SessionHandler::Turn, Some(&TurnInput { loop_id })).await? {
                 Progress::Ended { end } => return Ok(TurnEnd::Ended(end)),
                 Progress::Continues { invocation: next } if !seen.contains(&next) => invocation = next,
                 Progress::Suspended { questions, .. } => return Ok(TurnEnd::Waiting(questions)),
@@ -413,7 +420,7 @@ impl Events {
     /// Reads a page, and returns whether more events may follow.
     async fn read(&mut self) -> Result<bool, ClientError> {
         let from = self.next + self.ready.len() as u64;
-        let page: EventsPage = self.session.call("events", Some(&EventsInput { from })).await?;
+        let page: EventsPage = self.session.call(SessionHandler::Events, Some(&EventsInput { from })).await?;
         let more = page.running || from + (page.events.len() as u64) < page.known;
         self.ready.extend(page.events);
         Ok(more)

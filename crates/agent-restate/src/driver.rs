@@ -250,7 +250,7 @@ impl Driver {
     }
 
     /// Performs a step and ends it when the maximum duration of the run has passed, or before the engine gives the step up:
-    /// it would be repeated, and given up again, for ever.
+    /// it would be repeated and given up without an end.
     async fn perform_within_limits(&mut self, work: Work, mails: Vec<Mail>) -> Result<Flow, StepError> {
         let left = self.run.as_ref().and_then(|run| run.time_left(run.now()));
         let left = left.or_else(|| {

@@ -27,7 +27,7 @@ pub enum ServeError {
     /// A tool may run for longer than the engine waits for a step.
     #[error(
         "the tool `{tool}` may run for {timeout:?}, but the engine gives up a step after {longest:?} and would run it \
-         again for ever; raise `DurableAgent::longest_step` or lower the time limit of the tool"
+         again without an end; raise `DurableAgent::longest_step` or lower the time limit of the tool"
     )]
     ToolTooSlow {
         /// The name of the tool.

@@ -41,6 +41,7 @@ mod agent;
 mod client;
 mod driver;
 mod error;
+mod handlers;
 mod mailbox;
 mod record;
 mod serve;

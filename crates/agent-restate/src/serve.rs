@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::agent::{DurableAgent, Prepared};
 use crate::error::ServeError;
+use crate::handlers::{Access, Caller, Description, Handlers, Input, MailboxHandler, SessionHandler};
 use crate::mailbox;
 use crate::record::Mail;
 use crate::session::Sessions;
@@ -96,69 +97,33 @@ fn endpoint(agent: DurableAgent) -> Result<Endpoint, ServeError> {
     });
     let mailboxes = MailboxService(Arc::clone(&sessions));
     Ok(builder
-        .bind(definition(SessionService(sessions), &agent, &agent.name, SESSION_HANDLERS)?)
-        .bind(definition(mailboxes, &agent, &mailbox_name(&agent.name), MAILBOX_HANDLERS)?)
+        .bind(definition::<SessionHandler>(SessionService(sessions), &agent, &agent.name)?)
+        .bind(definition::<MailboxHandler>(mailboxes, &agent, &mailbox_name(&agent.name))?)
         .build())
 }
 
-/// A handler: its name, whether it only reads, whether it has an input, and whether clients may call it.
-struct Handler(&'static str, Access, Input, Caller);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
-    Exclusive,
-    Shared,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Input {
-    Json,
-    Nothing,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Caller {
-    Anyone,
-    Services,
-}
-
-const SESSION_HANDLERS: &[Handler] = &[
-    Handler("prompt", Access::Exclusive, Input::Json, Caller::Anyone),
-    Handler("answer", Access::Exclusive, Input::Json, Caller::Anyone),
-    Handler("advance", Access::Exclusive, Input::Nothing, Caller::Services),
-    Handler("wake", Access::Exclusive, Input::Nothing, Caller::Services),
-    Handler("questions", Access::Shared, Input::Nothing, Caller::Anyone),
-    Handler("history", Access::Shared, Input::Nothing, Caller::Anyone),
-    Handler("events", Access::Shared, Input::Json, Caller::Anyone),
-    Handler("turn", Access::Shared, Input::Json, Caller::Anyone),
-];
-
-const MAILBOX_HANDLERS: &[Handler] = &[
-    Handler("put", Access::Exclusive, Input::Json, Caller::Anyone),
-    Handler("attach", Access::Exclusive, Input::Json, Caller::Services),
-    Handler("detach", Access::Exclusive, Input::Json, Caller::Services),
-    Handler("drop_aborts", Access::Exclusive, Input::Nothing, Caller::Services),
-];
-
 /// Describes a service whose name is known at run time only, in the form in which the engine asks for it.
-fn definition(
+fn definition<H: Handlers>(
     service: impl Service<Future = ServiceBoxFuture> + Send + Sync + 'static,
     agent: &Prepared,
     name: &str,
-    handlers: &[Handler],
 ) -> Result<ServiceDefinition, ServeError> {
-    let handlers: Vec<_> = handlers
+    let handlers: Vec<_> = H::ALL
         .iter()
-        .map(|Handler(name, access, input, caller)| {
+        .map(|handler| {
+            let Description { name, access, input, caller } = handler.description();
             json!({
                 "name": name,
-                "ty": if *access == Access::Exclusive { "EXCLUSIVE" } else { "SHARED" },
+                "ty": match access {
+                    Access::Exclusive => "EXCLUSIVE",
+                    Access::Shared => "SHARED",
+                },
                 "input": match input {
                     Input::Json => json!({"required": true, "contentType": "application/json"}),
                     Input::Nothing => json!({}),
                 },
                 "output": {"contentType": "application/json", "setContentTypeIfEmpty": false},
-                "ingressPrivate": *caller == Caller::Services,
+                "ingressPrivate": caller == Caller::Services,
             })
         })
         .collect();
@@ -190,40 +155,40 @@ impl Service for SessionService {
     fn handle(&self, ctx: ContextInternal) -> ServiceBoxFuture {
         let sessions = Arc::clone(&self.0);
         Box::pin(async move {
-            match ctx.handler_name() {
-                "prompt" => {
+            let Some(handler) = SessionHandler::named(ctx.handler_name()) else { return unknown(&ctx) };
+            match handler {
+                SessionHandler::Prompt => {
                     let (Json(input), meta) = ctx.input().await;
                     reply(&ctx, sessions.prompt(&ctx, meta, input).await)
                 }
-                "answer" => {
+                SessionHandler::Answer => {
                     let (Json(input), meta) = ctx.input().await;
                     reply(&ctx, sessions.answer(&ctx, meta, input).await)
                 }
-                "advance" => {
+                SessionHandler::Advance => {
                     let ((), meta) = ctx.input().await;
                     reply(&ctx, sessions.advance(&ctx, meta).await)
                 }
-                "wake" => {
+                SessionHandler::Wake => {
                     let ((), meta) = ctx.input().await;
                     reply(&ctx, sessions.wake(&ctx, meta).await)
                 }
-                "questions" => {
+                SessionHandler::Questions => {
                     let ((), _) = ctx.input().await;
                     reply(&ctx, sessions.questions(&ctx).await)
                 }
-                "history" => {
+                SessionHandler::History => {
                     let ((), _) = ctx.input().await;
                     reply(&ctx, sessions.history(&ctx).await)
                 }
-                "events" => {
+                SessionHandler::Events => {
                     let (Json(input), meta) = ctx.input().await;
                     reply(&ctx, sessions.events(&ctx, &meta, input).await)
                 }
-                "turn" => {
+                SessionHandler::Turn => {
                     let (Json(input), _) = ctx.input().await;
                     reply(&ctx, sessions.turn(&ctx, input).await)
                 }
-                other => Err(endpoint::Error::unknown_handler(ctx.service_name(), other)),
             }
         })
     }
@@ -237,29 +202,34 @@ impl Service for MailboxService {
     fn handle(&self, ctx: ContextInternal) -> ServiceBoxFuture {
         let sessions = Arc::clone(&self.0);
         Box::pin(async move {
-            match ctx.handler_name() {
-                "put" => {
+            let Some(handler) = MailboxHandler::named(ctx.handler_name()) else { return unknown(&ctx) };
+            match handler {
+                MailboxHandler::Put => {
                     let (Json(mail), meta) = ctx.input::<Json<Mail>>().await;
-                    let wake = sessions.target(&meta.key, "wake");
+                    let wake = sessions.target(&meta.key, SessionHandler::Wake);
                     let abort_here = |invocation: &str| sessions.abort_here(&meta.key, invocation);
                     reply(&ctx, mailbox::put(&ctx, wake, mail, abort_here).await)
                 }
-                "attach" => {
+                MailboxHandler::Attach => {
                     let (Json(input), _) = ctx.input().await;
                     reply(&ctx, mailbox::attach(&ctx, input).await)
                 }
-                "detach" => {
+                MailboxHandler::Detach => {
                     let (Json(input), _) = ctx.input().await;
                     reply(&ctx, mailbox::detach(&ctx, input).await)
                 }
-                "drop_aborts" => {
+                MailboxHandler::DropAborts => {
                     let ((), _) = ctx.input().await;
                     reply(&ctx, mailbox::drop_aborts(&ctx).await)
                 }
-                other => Err(endpoint::Error::unknown_handler(ctx.service_name(), other)),
             }
         })
     }
+}
+
+/// The error of a handler that this version does not have.
+fn unknown(ctx: &ContextInternal) -> Result<(), endpoint::Error> {
+    Err(endpoint::Error::unknown_handler(ctx.service_name(), ctx.handler_name()))
 }
 
 /// Writes the output of a handler as JSON.

@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 use crate::agent::Prepared;
 use crate::driver::{Driver, SharedEvents, Work};
 use crate::error::Refusal;
+use crate::handlers::{Handlers as _, MailboxHandler, SessionHandler};
 use crate::mailbox::signal_name;
 use crate::record::{
     AnswerInput, Attached, Detached, EventsInput, EventsPage, Flow, LoopEnd, Mail, Progress, PromptInput,
@@ -98,11 +99,11 @@ struct Invocation<'c> {
 }
 
 impl Sessions {
-    pub(crate) fn target(&self, session: &str, handler: &str) -> RequestTarget {
+    pub(crate) fn target(&self, session: &str, handler: SessionHandler) -> RequestTarget {
         RequestTarget::Object {
             name: self.agent.name.clone(),
             key: session.to_owned(),
-            handler: handler.to_owned(),
+            handler: handler.name().to_owned(),
         }
     }
 
@@ -129,7 +130,7 @@ impl Sessions {
             Some(open) if open.handed_over => {
                 // The invocation that continues the run stands behind this one.
                 let key = Some(format!("{}-again", meta.invocation_id));
-                let target = self.target(&meta.key, "prompt");
+                let target = self.target(&meta.key, SessionHandler::Prompt);
                 let sent = ctx.send(target, key, None, None, Vec::new(), Json(input), None);
                 return Ok(Progress::Continues { invocation: sent.await?.invocation_id().to_owned() });
             }
@@ -190,7 +191,7 @@ impl Sessions {
             Ok(Some((stored, _))) if is_handed_over(&stored) => Ok(Progress::Idle),
             Ok(Some((stored, run))) => self.resume(ctx, meta, stored, run, Work::Abort).await,
             Ok(None) => {
-                let target = self.mail_target(&meta.key, "drop_aborts");
+                let target = self.mail_target(&meta.key, MailboxHandler::DropAborts);
                 drop(ctx.send(target, None, None, None, Vec::new(), (), None));
                 Ok(Progress::Idle)
             }
@@ -247,11 +248,11 @@ impl Sessions {
         Ok(Progress::Suspended { loop_id: input.loop_id, questions: self.questions(ctx).await? })
     }
 
-    fn mail_target(&self, session: &str, handler: &str) -> RequestTarget {
+    fn mail_target(&self, session: &str, handler: MailboxHandler) -> RequestTarget {
         RequestTarget::Object {
             name: self.mailbox.clone(),
             key: session.to_owned(),
-            handler: handler.to_owned(),
+            handler: handler.name().to_owned(),
         }
     }
 
@@ -331,11 +332,11 @@ impl Invocation<'_> {
         let driven = self.steps(first, &mut taken).await;
         match driven {
             Ok(flow) => {
-                self.send_mail("detach", Json(Detached { invocation: self.id.clone(), taken }));
+                self.send_mail(MailboxHandler::Detach, Json(Detached { invocation: self.id.clone(), taken }));
                 self.finish(flow).await
             }
             Err(Failure::Final(error)) => {
-                self.send_mail("detach", Json(Detached { invocation: self.id.clone(), taken }));
+                self.send_mail(MailboxHandler::Detach, Json(Detached { invocation: self.id.clone(), taken }));
                 self.ctx.clear(RUNNING);
                 Err(error.into())
             }
@@ -347,7 +348,7 @@ impl Invocation<'_> {
     async fn steps(&self, first: Work, taken: &mut u64) -> Result<Flow, Failure> {
         let ctx = self.ctx;
         let attached = Json(Attached { invocation: self.id.clone() });
-        let target = self.sessions.mail_target(&self.session, "attach");
+        let target = self.sessions.mail_target(&self.session, MailboxHandler::Attach);
         // Answered during the first step, and awaited after it.
         let mut attached =
             Some(ctx.call::<_, Json<Vec<Mail>>>(target, None, None, None, Vec::new(), attached));
@@ -433,7 +434,7 @@ impl Invocation<'_> {
         Registered { running, session: self.session.clone(), attempt }
     }
 
-    fn send_mail<T: Serialize + 'static>(&self, handler: &str, input: Json<T>)
+    fn send_mail<T: Serialize + 'static>(&self, handler: MailboxHandler, input: Json<T>)
     where
         Json<T>: restate_sdk::serde::Serialize,
     {
@@ -488,7 +489,7 @@ impl Invocation<'_> {
             return Ok(Progress::Suspended { loop_id, questions });
         }
         let key = Some(format!("{}-next", self.id));
-        let target = self.sessions.target(&self.session, "advance");
+        let target = self.sessions.target(&self.session, SessionHandler::Advance);
         let next = ctx.send(target, key, None, None, Vec::new(), (), None).await?;
         ctx.set(RUNNING, next.invocation_id().to_owned());
         Ok(Progress::Continues { invocation: next.invocation_id().to_owned() })

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::*;
 use crate::agent::DurableAgent;
 
-/// The journal of an invocation, as the first release wrote it, with what it must give for ever.
+/// The journal of an invocation, as the first release wrote it, with the events and the history that every later version must
+/// replay from it.
 const JOURNAL: &str = include_str!("journal-v1.json");
 
 #[derive(Serialize, Deserialize)]
@@ -128,7 +129,7 @@ async fn a_call_that_must_run_once_is_executed_by_one_attempt() {
     assert_eq!(sent.load(Ordering::SeqCst), 1);
 }
 
-/// A record in another form is refused with a sentence that says what to do.
+/// The error of a record in another form tells the user which version to use.
 #[tokio::test]
 async fn a_record_in_another_form_is_refused() {
     let agent = agent(&Arc::default());

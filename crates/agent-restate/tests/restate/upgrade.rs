@@ -76,7 +76,7 @@ async fn rewrite(server: &Server, name: &str, key: &str, change: impl Fn(&str) -
     }
 }
 
-/// A run or a session in a form of a later version is refused with a sentence that says what to do, and stays as it is.
+/// A run or a session in a form of a later version is refused and unchanged, and the error tells the user to update the workers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_form_is_refused_and_nothing_is_lost() {
     let Some(server) = Server::start().await else { return };

@@ -18,6 +18,7 @@ pub(super) use self::salvage::{Part, RowSource, Rows};
 pub(super) use self::sealed::{Sealed, SealedLine};
 
 use super::json::form2::write_lines;
+use super::query::{Order, SessionQuery, SortBy};
 use super::summary::{SessionSummary, Waits};
 use super::words;
 use crate::error::SessionError;
@@ -26,7 +27,7 @@ use crate::model::{LoopStatus, Session};
 /// The default limit for the size of a session that is read from a database: 512 MiB, the sum of its rows.
 pub const MAX_SESSION_BYTES: u64 = 512 << 20;
 
-/// The statuses of sessions without an open run, as a list in SQL.
+/// The condition in SQL of sessions that can have an open run.
 pub(super) const CAN_BE_OPEN: &str = "status NOT IN ('Completed', 'Rejected', 'Stopped', 'Failed')";
 
 /// The treatment of the indexed words of a session that is written.
@@ -72,6 +73,22 @@ pub(super) fn words_of(message: &MessageRef) -> String {
         line.push(' ');
     }
     line
+}
+
+/// Returns the column of the order of a query, and its direction, in SQL.
+pub(super) fn order_by(query: &SessionQuery) -> (&'static str, &'static str) {
+    let column = match query.sort {
+        SortBy::LastActive => "last_active_at",
+        SortBy::Created => "created_at",
+        SortBy::Cost => "cost",
+        SortBy::Tokens => "tokens",
+        SortBy::Id => "id",
+    };
+    let direction = match query.order {
+        Order::Ascending => "ASC",
+        Order::Descending => "DESC",
+    };
+    (column, direction)
 }
 
 /// Converts a number to the signed type of databases. A larger number becomes the maximum.

@@ -4,6 +4,7 @@
 //! work for callers of every runtime and without one, and a caller that blocks its own runtime loses no lease.
 
 use std::sync::mpsc;
+use std::thread::ThreadId;
 
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
@@ -14,6 +15,7 @@ use crate::error::SessionError;
 #[derive(Debug)]
 pub(super) struct Driver {
     handle: Handle,
+    thread: ThreadId,
     /// Its drop ends the thread.
     _running: oneshot::Sender<()>,
 }
@@ -32,8 +34,9 @@ impl Driver {
             let _ = runtime.block_on(ended);
             runtime.shutdown_background();
         };
-        std::thread::Builder::new().name("looptree-postgres".to_owned()).spawn(drive).map_err(failed)?;
-        Ok(Self { handle, _running: running })
+        let thread = std::thread::Builder::new().name("looptree-postgres".to_owned()).spawn(drive);
+        let thread = thread.map_err(failed)?.thread().id();
+        Ok(Self { handle, thread, _running: running })
     }
 
     /// Runs work on the driver's thread. It continues if the caller stops waiting.
@@ -47,11 +50,17 @@ impl Driver {
         }
     }
 
-    /// Runs work on the driver's thread, and blocks until it is done. Never called on that thread.
+    /// Runs work on the driver's thread, and blocks until it is done.
+    ///
+    /// # Errors
+    /// The error of the work; also on the driver's thread, which would wait for itself.
     pub(super) fn wait<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, SessionError>> + Send + 'static,
     ) -> Result<T, SessionError> {
+        if std::thread::current().id() == self.thread {
+            return Err(SessionError::store(WHAT, "used", "its own thread would wait for itself"));
+        }
         let (done, result) = mpsc::sync_channel(1);
         self.start_work(async move {
             let _ = done.send(work.await);

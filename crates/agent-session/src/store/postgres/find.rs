@@ -10,9 +10,9 @@ use super::connection::{Connection, Use};
 use super::failure::{Failure, damaged};
 use crate::error::SessionError;
 use crate::model::LoopStatus;
-use crate::store::database::{CAN_BE_OPEN, Damage, Sealed, number, status_name};
+use crate::store::database::{CAN_BE_OPEN, Damage, Sealed, number, order_by, status_name};
 use crate::store::json::form2::search_line;
-use crate::store::query::{FoundSession, FoundSessions, HITS, Order, SessionQuery, SortBy, TextHit};
+use crate::store::query::{FoundSession, FoundSessions, HITS, SessionQuery, TextHit};
 
 /// Whether a writer has a session. The lease is compared with the server's clock.
 const IS_WRITTEN: &str =
@@ -158,17 +158,7 @@ async fn find_rows(
     let rows = connection.query_once(&sql, &conditions.params()).await?;
     let total: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
     let mut found = FoundSessions { total: usize::try_from(total).unwrap_or_default(), ..Default::default() };
-    let column = match query.sort {
-        SortBy::LastActive => "last_active_at",
-        SortBy::Created => "created_at",
-        SortBy::Cost => "cost",
-        SortBy::Tokens => "tokens",
-        SortBy::Id => "id",
-    };
-    let direction = match query.order {
-        Order::Ascending => "ASC",
-        Order::Descending => "DESC",
-    };
+    let (column, direction) = order_by(query);
     let limit = conditions.bind(Bound::Number(number(query.limit() as u64)));
     let offset = conditions.bind(Bound::Number(number(query.offset as u64)));
     let sql = format!(

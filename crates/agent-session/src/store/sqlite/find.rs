@@ -4,9 +4,9 @@ use agent_core::SessionId;
 use rusqlite::types::Value as Bound;
 use rusqlite::{Transaction, params_from_iter};
 
-use super::super::database::{CAN_BE_OPEN, Sealed, number, status_name};
+use super::super::database::{CAN_BE_OPEN, Sealed, number, order_by, status_name};
 use super::super::json::form2::search_line;
-use super::super::query::{FoundSession, FoundSessions, HITS, Order, SessionQuery, SortBy, TextHit};
+use super::super::query::{FoundSession, FoundSessions, HITS, SessionQuery, TextHit};
 use super::super::write_lock;
 use super::{Failure, SqliteStore, form1};
 use crate::error::SessionError;
@@ -40,17 +40,7 @@ pub(super) fn find(store: &SqliteStore, query: &SessionQuery) -> Result<FoundSes
             .prepare_cached(&format!("SELECT count(*) FROM sessions AS s NOT INDEXED WHERE {filter}"))?
             .query_row(params_from_iter(&conditions.bound), |row| row.get(0))?;
         found.total = usize::try_from(total).unwrap_or_default();
-        let column = match query.sort {
-            SortBy::LastActive => "last_active_at",
-            SortBy::Created => "created_at",
-            SortBy::Cost => "cost",
-            SortBy::Tokens => "tokens",
-            SortBy::Id => "id",
-        };
-        let direction = match query.order {
-            Order::Ascending => "ASC",
-            Order::Descending => "DESC",
-        };
+        let (column, direction) = order_by(query);
         let sql = format!(
             "SELECT session, id, sealed FROM sessions AS s NOT INDEXED WHERE {filter} ORDER BY {column} {direction}, id ASC
              LIMIT ? OFFSET ?"

@@ -25,11 +25,11 @@ pub(crate) enum Grant {
 
 /// Whether an approver can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asking {
+pub(crate) enum Approver {
     /// The user at the terminal, or another process later.
-    Somebody,
+    Present,
     /// No approver: calls that need an approval are denied.
-    Nobody,
+    Absent,
 }
 
 #[derive(Debug)]
@@ -43,12 +43,12 @@ struct Rules {
 #[derive(Debug, Clone)]
 pub(crate) struct Approvals {
     rules: Arc<Mutex<Rules>>,
-    asking: Asking,
+    approver: Approver,
 }
 
 impl Approvals {
-    pub(crate) fn new(approve: Approve, plan_only: bool, asking: Asking) -> Self {
-        Self { rules: Arc::new(Mutex::new(Rules { approve, plan_only, grants: Vec::new() })), asking }
+    pub(crate) fn new(approve: Approve, plan_only: bool, approver: Approver) -> Self {
+        Self { rules: Arc::new(Mutex::new(Rules { approve, plan_only, grants: Vec::new() })), approver }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Rules) -> T) -> T {
@@ -81,8 +81,8 @@ impl Approvals {
         self.with(|rules| rules.approve = approve);
     }
 
-    pub(crate) fn asking(&self) -> Asking {
-        self.asking
+    pub(crate) fn approver(&self) -> Approver {
+        self.approver
     }
 
     pub(crate) fn approve(&self) -> Approve {
@@ -116,13 +116,13 @@ impl Approvals {
                     Approve::None => false,
                 })
         });
-        match (ask, self.asking) {
+        match (ask, self.approver) {
             (Err(reason), _) => Verdict::Deny(reason.to_owned()),
             (Ok(false), _) => Verdict::Allow,
-            (Ok(true), Asking::Somebody) => {
+            (Ok(true), Approver::Present) => {
                 Verdict::Ask(if is_command { "Run this command?" } else { "Allow this call?" }.to_owned())
             }
-            (Ok(true), Asking::Nobody) => Verdict::Deny(
+            (Ok(true), Approver::Absent) => Verdict::Deny(
                 "No approver is available, so this call was not run. The user can allow such calls with --yes or --sandbox."
                     .to_owned(),
             ),

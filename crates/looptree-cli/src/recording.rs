@@ -13,7 +13,7 @@ use looptree::prelude::*;
 use looptree::session::{Cassette, CassetteRecorder, Replay};
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{Approvals, Asking};
+use crate::approval::{Approvals, Approver};
 use crate::args::{Approve, money as parse_money};
 use crate::exit::{Exit, usage};
 use crate::money;
@@ -82,7 +82,7 @@ impl TaskRecording {
             system_prompt: agent.system_prompt().to_string(),
             approve: approvals.approve(),
             plan_only: approvals.plan_only(),
-            can_ask: approvals.asking() == Asking::Somebody,
+            can_ask: approvals.approver() == Approver::Present,
             answers: Vec::new(),
             asked_at_limit: at_limit == AtLimit::Pause,
             budget: settings.budget.value.map(|money| money.0.to_string()),
@@ -136,8 +136,8 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
     screen.line(&format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
     screen.line(&format!("model: {} ({}), which is not called", model.name, model.provider));
-    let asking = if recorded.can_ask { Asking::Somebody } else { Asking::Nobody };
-    let approvals = Approvals::new(recorded.approve, recorded.plan_only, asking);
+    let approver = if recorded.can_ask { Approver::Present } else { Approver::Absent };
+    let approvals = Approvals::new(recorded.approve, recorded.plan_only, approver);
     let mut limits = ExecutionLimits::unlimited();
     limits.max_turns = recorded.max_turns;
     let context = context_of(&model);

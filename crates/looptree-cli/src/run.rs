@@ -8,7 +8,7 @@ use clap::{CommandFactory as _, Parser as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
 
-use crate::approval::Asking;
+use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, Sessions};
 use crate::exit::{Exit, UsageError, usage};
 use crate::mcp::Listen;
@@ -120,7 +120,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     if !chats && prompt.is_none() && !wants_session {
         return Err(usage("there is no task; write one in quotes, or pipe one in"));
     }
-    let asking = if chats || run.wait { Asking::Somebody } else { Asking::Nobody };
+    let approver = if chats || run.wait { Approver::Present } else { Approver::Absent };
     let at_limit = if chats || run.wait { AtLimit::Pause } else { AtLimit::Stop };
     if !chats {
         screen.line(&format!("model: {} ({})", model.name, model.provider));
@@ -129,7 +129,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     let options = SetupOptions {
         settings: &settings,
         root: &root,
-        asking,
+        approver,
         at_limit,
         session,
         record: run.record,

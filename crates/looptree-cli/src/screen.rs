@@ -269,3 +269,6 @@ impl Screen {
         shown
     }
 }
+
+#[cfg(test)]
+mod tests;

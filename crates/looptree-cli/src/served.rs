@@ -14,7 +14,7 @@ use looptree::tools::mcp::McpServer;
 use looptree::{CancellationToken, Message, Question};
 use tokio::sync::OwnedMutexGuard;
 
-use crate::approval::Asking;
+use crate::approval::Approver;
 use crate::args::Flags;
 use crate::choose;
 use crate::screen::Screen;
@@ -99,7 +99,7 @@ impl<T> Host<T> {
         let options = SetupOptions {
             settings: &settings,
             root,
-            asking: Asking::Somebody,
+            approver: Approver::Present,
             at_limit: AtLimit::Stop,
             session,
             record: None,

@@ -10,7 +10,7 @@ use looptree::session::{FileWatch, sessions_folder};
 use looptree::tools::mcp::{McpServer, McpServers, StartPolicy};
 use looptree::tools::plan::RetainPlan;
 
-use crate::approval::{Approvals, Asking};
+use crate::approval::{Approvals, Approver};
 use crate::exit::usage;
 use crate::recording::TaskRecording;
 use crate::settings::{Instructions, Settings};
@@ -46,7 +46,7 @@ pub(crate) struct Setup {
 pub(crate) struct SetupOptions<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) root: &'a Path,
-    pub(crate) asking: Asking,
+    pub(crate) approver: Approver,
     pub(crate) at_limit: AtLimit,
     /// The session that is continued.
     pub(crate) session: Option<String>,
@@ -70,7 +70,7 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
 impl Setup {
     /// Builds the agent and restores its session, if it continues one.
     pub(crate) async fn make(model: ModelConfig, options: SetupOptions<'_>) -> Result<Self> {
-        let SetupOptions { settings, root, asking, at_limit, session, record, task, servers } = options;
+        let SetupOptions { settings, root, approver, at_limit, session, record, task, servers } = options;
         let mut notes = settings.notes.clone();
         let sessions = sessions_of(settings, root)?;
         let workspace = Workspace::open(root)?;
@@ -83,7 +83,8 @@ impl Setup {
             notes.push(format!("skills: {}", names.join(", ")));
         }
         notes.extend(instructions.notes.iter().cloned());
-        let approvals = Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), asking);
+        let approvals =
+            Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), approver);
         let watch = FileWatch::new(root);
         let context = context_of(&model);
         let mut limits = ExecutionLimits::unlimited();

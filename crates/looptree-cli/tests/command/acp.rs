@@ -433,10 +433,10 @@ async fn a_prompt_contains_links_embedded_files_and_images() {
     let (project, model) = (Project::new(), Model::start().await);
     with_agent(&project, &model.words(), allow, async |to, _| {
         let session = new_session(&to, &project).await?;
-        let file = TextResourceContents::new("fn main() {}", "file:///work/main.rs");
+        let file = TextResourceContents::new("fn main() {}", "file:///project/main.rs");
         let blocks = vec![
             text("see "),
-            ContentBlock::ResourceLink(ResourceLink::new("lib.rs", "file:///work/lib.rs")),
+            ContentBlock::ResourceLink(ResourceLink::new("lib.rs", "file:///project/lib.rs")),
             ContentBlock::Resource(EmbeddedResource::new(EmbeddedResourceResource::TextResourceContents(
                 file,
             ))),
@@ -449,9 +449,9 @@ async fn a_prompt_contains_links_embedded_files_and_images() {
     })
     .await;
     let asked = model.asked();
-    assert!(asked[0].contains("[@lib.rs](file:///work/lib.rs)"), "{asked:?}");
+    assert!(asked[0].contains("[@lib.rs](file:///project/lib.rs)"), "{asked:?}");
     assert!(
-        asked[0].contains("<resource uri=\"file:///work/main.rs\">\nfn main() {}\n</resource>"),
+        asked[0].contains("<resource uri=\"file:///project/main.rs\">\nfn main() {}\n</resource>"),
         "{asked:?}"
     );
     assert!(asked[0].contains("image(data:image/png;base64,aGVsbG8=)"), "{asked:?}");

@@ -1,5 +1,5 @@
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{AgentEvent, BasicAgent, ModelConfig};
+use agent_core::{AgentEvent, BasicAgent, ModelConfig, Timestamp};
 use serde_json::{Value, json};
 
 use super::{Content, Counts, Gaps, ReadContent};
@@ -25,14 +25,23 @@ fn recorded() -> Session {
 }
 
 fn written(record: &LoopRecord) -> Value {
+    written_at(record, None)
+}
+
+/// The content of a line with this time.
+fn written_at(record: &LoopRecord, time: Option<Timestamp>) -> Value {
     let places = Places::of(record);
     let Content { messages, other_messages, events, .. } =
-        Content::between(record, &places, 0, Counts::default(), Counts::of(record), None);
+        Content::between(record, &places, 0, Counts::default(), Counts::of(record), time);
     json!({ "messages": messages, "other_messages": other_messages, "events": events })
 }
 
 /// Reads a line with this content.
 fn read(value: &Value) -> Result<LoopRecord, String> {
+    read_at(value, None)
+}
+
+fn read_at(value: &Value, time: Option<Timestamp>) -> Result<LoopRecord, String> {
     let record = recorded().loops.remove(0);
     let session = Session::new(record.session_id.clone(), record.agent_id.clone(), record.started_at);
     let mut recording = Recording::new(session);
@@ -47,7 +56,7 @@ fn read(value: &Value) -> Result<LoopRecord, String> {
         messages: messages.iter().map(AsRef::as_ref).collect(),
         other_messages: other_messages.iter().map(AsRef::as_ref).collect(),
         events: events.iter().map(AsRef::as_ref).collect(),
-        time: None,
+        time,
     };
     content.apply(&mut recording, at, Gaps::Refused, &mut 100_000)?;
     Ok(recording.record(at).unwrap().clone())
@@ -95,6 +104,33 @@ fn what_was_written_reads_back_as_the_same_events() {
         written(&back)["events"].as_array().unwrap()[1..],
         written(&record)["events"].as_array().unwrap()[1..]
     );
+}
+
+#[test]
+fn the_time_of_a_turn_is_left_out_where_it_is_that_of_the_line() {
+    let mut record = recorded().loops.remove(0);
+    let (time, later) = (Timestamp(5_000), Timestamp(5_007));
+    let mut times = [time, time, later, time].into_iter();
+    for event in &mut record.events {
+        if let RecordedEvent::Known(event) = &mut event.event
+            && let AgentEvent::TurnStart { timestamp, .. } | AgentEvent::TurnEnd { timestamp, .. } =
+                &mut **event
+        {
+            *timestamp = times.next().unwrap();
+        }
+    }
+    let value = written_at(&record, Some(time));
+    let of = |value: &Value| [1, 7, 8, 10].map(|at: usize| value["events"][at]["timestamp"].clone());
+    assert_eq!(of(&value), [json!(null), json!(null), json!(5_007), json!(null)]);
+    let all = written(&record);
+    // A line of an earlier version has all times; its reader adds nothing to the record.
+    for line in [&value, &all] {
+        let back = read_at(line, Some(time)).unwrap();
+        assert_eq!(of(&written(&back)), of(&all));
+        assert_eq!(of(&written_at(&back, Some(time))), of(&value));
+    }
+    assert_eq!(of(&written(&read_at(&value, Some(later)).unwrap())), [5_007; 4].map(|time| json!(time)));
+    assert!(read(&value).unwrap_err().contains("a turn has no time"));
 }
 
 #[test]

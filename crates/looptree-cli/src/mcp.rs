@@ -167,8 +167,9 @@ impl Server {
             Wanted::Answer(answer) => self.session(&answer.session_id, answer.cwd.as_deref()).await?,
         };
         let id = session.setup.agent.session_id();
-        let turn =
-            session.begin().with_context(|| format!("the session {id} works already; wait for its end"))?;
+        let turn = session
+            .begin()
+            .with_context(|| format!("the session {id} works already; try again after its end"))?;
         let mut caller = Caller::new(context, session.setup.approvals.clone());
         let stop = turn.stop.clone();
         let working = async {

@@ -38,7 +38,7 @@ pub(crate) struct Served<T> {
     pub(crate) setup: Setup,
     pub(crate) state: T,
     /// Held by the run that works.
-    busy: Arc<tokio::sync::Mutex<()>>,
+    busy: Arc<tokio::sync::Mutex<Phase>>,
     /// Ends the run that works.
     stop: Mutex<CancellationToken>,
     /// Tokens and cost since the session was opened.
@@ -47,10 +47,19 @@ pub(crate) struct Served<T> {
     used: Mutex<Instant>,
 }
 
+/// Whether runs can begin.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Open,
+    /// The session is being closed. Who still has it must open it again.
+    Closed,
+}
+
 /// The place of one run; the next one can begin when it is dropped.
 pub(crate) struct Turn {
     pub(crate) stop: CancellationToken,
-    _busy: OwnedMutexGuard<()>,
+    _busy: OwnedMutexGuard<Phase>,
 }
 
 /// What the caller of a run sees and decides.
@@ -144,7 +153,9 @@ impl<T> Host<T> {
                     return;
                 }
                 let idle = open.iter().filter(|(_, served)| served.busy.try_lock().is_ok());
-                idle.min_by_key(|(_, served)| *locked(&served.used)).map(|(id, _)| id.clone())
+                let oldest = idle.min_by_key(|(_, served)| *locked(&served.used));
+                // A run that began meanwhile keeps its session.
+                oldest.filter(|(_, served)| served.shut()).map(|(id, _)| id.clone())
             };
             let Some(id) = idle else { return };
             if let Err(error) = self.close(&id).await {
@@ -168,13 +179,21 @@ impl<T> Host<T> {
 }
 
 impl<T> Served<T> {
-    /// Takes the place of the run; `None` while another one works.
+    /// Takes the place of the run; `None` while another one works, and after the session was closed.
     pub(crate) fn begin(&self) -> Option<Turn> {
-        let busy = Arc::clone(&self.busy).try_lock_owned().ok()?;
+        let busy = Arc::clone(&self.busy).try_lock_owned().ok().filter(|phase| **phase == Phase::Open)?;
         let stop = CancellationToken::new();
         *locked(&self.stop) = stop.clone();
         *locked(&self.used) = Instant::now();
         Some(Turn { stop, _busy: busy })
+    }
+
+    /// Lets no further run begin. Returns whether none works.
+    fn shut(&self) -> bool {
+        self.busy.try_lock().is_ok_and(|mut phase| {
+            *phase = Phase::Closed;
+            true
+        })
     }
 
     /// Ends the run that works, if there is one.
@@ -196,6 +215,9 @@ impl<T> Served<T> {
         }
         // A run that does not end in time is journaled as far as it came.
         let _ = tokio::time::timeout(GRACE, agent.wait_for_idle()).await;
+        if let Ok(mut phase) = tokio::time::timeout(GRACE, self.busy.lock()).await {
+            *phase = Phase::Closed;
+        }
         self.setup.recorder.close().await.context("the session could not be saved")?;
         Ok(())
     }
@@ -304,3 +326,6 @@ pub(crate) async fn told_to_end() {
         () = crate::work::told_to_end() => {}
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

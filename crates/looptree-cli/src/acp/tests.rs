@@ -1,32 +1,8 @@
-use std::path::Path;
-
 use agent_client_protocol::v1::schema::{ListSessionsRequest, NewSessionRequest};
-use clap::Parser as _;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
 
 use super::*;
-use crate::args::{Cli, Color};
-use crate::screen::Stream;
-
-/// A host in an empty directory, with a model that is not called.
-fn host(folder: &Path) -> Sessions {
-    let (config, sessions, work) = (folder.join("config.toml"), folder.join("sessions"), folder.join("work"));
-    std::fs::write(&config, "").unwrap();
-    std::fs::create_dir(&work).unwrap();
-    let path = |path: &Path| path.display().to_string();
-    let words =
-        ["looptree", "acp", "--model", "local/x", "--base-url", "http://127.0.0.1:9/v1"].map(str::to_owned);
-    let paths = [
-        "--config".to_owned(),
-        path(&config),
-        "--sessions".to_owned(),
-        path(&sessions),
-        "--cwd".to_owned(),
-        path(&work),
-    ];
-    let cli = Cli::try_parse_from(words.into_iter().chain(paths)).unwrap();
-    Arc::new(Host::new(cli.flags, Screen::new(Stream::Err, Color::Never).quiet()))
-}
+use crate::served::tests::host;
 
 /// Serves over a pipe in this process, and connects the client of the crate to it.
 async fn with_client<R>(

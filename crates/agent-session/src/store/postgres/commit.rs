@@ -11,7 +11,7 @@ use super::connection::{Connection, Use};
 use super::failure::Failure;
 use super::lease;
 use super::rows::{Columns, SaidRows, Whole};
-use crate::error::SessionError;
+use crate::error::{BoxError, SessionError};
 use crate::model::Session;
 use crate::store::database::{Words, number};
 use crate::store::summary::{SessionSummary, Waits};
@@ -67,7 +67,8 @@ enum State {
 pub(super) enum Refusal {
     /// The lease is not valid any more.
     LeaseLost(String),
-    Failed(String),
+    /// The cause, which all records of the transaction share.
+    Failed(Arc<dyn std::error::Error + Send + Sync>),
 }
 
 impl Writing {
@@ -104,12 +105,16 @@ impl Writing {
 }
 
 impl Refusal {
+    fn failed(cause: impl Into<BoxError>) -> Self {
+        Self::Failed(cause.into().into())
+    }
+
     pub(super) fn error(self, shared: &Shared, id: &SessionId) -> SessionError {
         match self {
             Self::LeaseLost(reason) => SessionError::LeaseLost { session_id: id.clone(), reason },
-            Self::Failed(reason) => {
+            Self::Failed(cause) => {
                 let path = std::path::PathBuf::from(&shared.place);
-                SessionError::Database { path, action: "written", source: reason.into() }
+                SessionError::Database { path, action: "written", source: Box::new(cause) }
             }
         }
     }
@@ -178,7 +183,7 @@ pub(super) async fn complete(shared: &Arc<Shared>, record: &Waiting) -> Result<(
     let refusal = match outcome {
         Some(Ok(())) => return Ok(()),
         Some(Err(refusal)) => refusal,
-        None => Refusal::Failed("it does not wait for the server".to_owned()),
+        None => Refusal::failed("it does not wait for the server"),
     };
     Err(refusal.error(shared, &record.session.id))
 }
@@ -216,7 +221,7 @@ async fn commit_waiting(shared: &Arc<Shared>) {
                 group.end(&match verdict {
                     Verdict::Written => Ok(()),
                     Verdict::LeaseLost => Err(Refusal::LeaseLost(reason(shared, &group.session).await)),
-                    Verdict::Missing => Err(Refusal::Failed(format!(
+                    Verdict::Missing => Err(Refusal::failed(format!(
                         "session {} does not end with record {} any more",
                         group.session.id, group.before
                     ))),
@@ -224,10 +229,10 @@ async fn commit_waiting(shared: &Arc<Shared>) {
             }
         }
         Err(failure) => {
-            let refusal = Refusal::Failed(match failure.named(&shared.place, "written") {
-                SessionError::Database { source, .. } => source.to_string(),
-                other => other.to_string(),
-            });
+            let refusal = match failure.named(&shared.place, "written") {
+                SessionError::Database { source, .. } => Refusal::failed(source),
+                other => Refusal::failed(other),
+            };
             for record in all {
                 record.session.refuse(refusal.clone());
                 let _ = record.outcome.set(Err(refusal.clone()));

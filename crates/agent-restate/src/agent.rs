@@ -7,7 +7,7 @@ use std::time::Duration;
 use agent_core::event::NumberedEvent;
 use agent_core::provider::StreamProvider;
 use agent_core::tool::AgentTool;
-use agent_core::{AgentLoopConfig, Hooks, ModelConfig, SystemEnvironment, Tools};
+use agent_core::{AgentLoopConfig, Branch, EvaluationStrategy, Hooks, ModelConfig, SystemEnvironment, Tools};
 use agent_providers::ProviderRegistry;
 
 use crate::error::ServeError;
@@ -27,6 +27,9 @@ const MAX_NAME: usize = 64;
 /// Changes the configuration of the loops.
 type Change = Arc<dyn Fn(&mut AgentLoopConfig) + Send + Sync>;
 
+/// Makes the branches from the configuration of the loops.
+type MakeBranches = Arc<dyn Fn(&AgentLoopConfig) -> Vec<Branch> + Send + Sync>;
+
 /// Receives the events of sessions on the worker that produces them.
 pub(crate) type Listener = Arc<dyn Fn(&LiveEvent<'_>) + Send + Sync>;
 
@@ -42,6 +45,7 @@ pub struct DurableAgent {
     system_prompt: Arc<str>,
     tools: Tools,
     config: Vec<Change>,
+    branches: Option<(MakeBranches, Arc<dyn EvaluationStrategy>)>,
     longest_step: Duration,
     hand_over_after: u32,
     engine_waits_from: Duration,
@@ -80,6 +84,7 @@ impl DurableAgent {
             system_prompt: "".into(),
             tools: Tools::default(),
             config: Vec::new(),
+            branches: None,
             longest_step: LONGEST_STEP,
             hand_over_after: HAND_OVER_AFTER,
             engine_waits_from: ENGINE_WAITS_FROM,
@@ -128,6 +133,37 @@ impl DurableAgent {
     #[must_use]
     pub fn configure(mut self, change: impl Fn(&mut AgentLoopConfig) + Send + Sync + 'static) -> Self {
         self.config.push(Arc::new(change));
+        self
+    }
+
+    /// Sets the branches that [`Session::explore`](crate::Session::explore) runs, and the strategy that selects one of them. The
+    /// function runs once when the worker starts and receives the configuration of the loops. Default: none.
+    ///
+    /// Each recorded step advances every open branch by one step, so a branch waits for the slowest of them. An evaluation
+    /// is one step: if it is cut off, a judge is asked again.
+    ///
+    /// ```
+    /// use agent_core::{Branch, LlmJudgeEvaluation, AgentLoopConfig, ModelConfig};
+    /// use agent_restate::DurableAgent;
+    ///
+    /// # fn judge() -> AgentLoopConfig { unimplemented!() }
+    /// # fn define() -> DurableAgent {
+    /// DurableAgent::new("coder").model(ModelConfig::default()).branches(
+    ///     |config| {
+    ///         let bold = Branch::new(config.clone()).with_system_prompt("Prefer a large change.");
+    ///         vec![Branch::new(config.clone()), bold]
+    ///     },
+    ///     LlmJudgeEvaluation::new(judge()),
+    /// )
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn branches(
+        mut self,
+        branches: impl Fn(&AgentLoopConfig) -> Vec<Branch> + Send + Sync + 'static,
+        strategy: impl EvaluationStrategy + 'static,
+    ) -> Self {
+        self.branches = Some((Arc::new(branches), Arc::new(strategy)));
         self
     }
 
@@ -183,26 +219,51 @@ impl DurableAgent {
         let provider = provider.unwrap_or_else(|| Arc::new(ProviderRegistry::default()));
         let mut config = AgentLoopConfig::new(provider, model, Arc::new(SystemEnvironment));
         changes.iter().for_each(|change| change(&mut config));
-        config.services.journal = None;
         let longest = self.longest_step;
-        let default = config.policy.tool_timeout.filter(|limit| *limit <= longest).unwrap_or(longest);
-        config.policy.tool_timeout = Some(default);
-        for tool in tools.tools() {
-            if let Some(timeout) = tool.timeout().filter(|timeout| *timeout > longest) {
-                return Err(ServeError::ToolTooSlow { tool: tool.name().to_owned(), timeout, longest });
+        let config = within_steps(config, longest);
+        check_tools(&tools, longest)?;
+        let branches = match &self.branches {
+            Some((make, strategy)) => {
+                let mut list = make(&config);
+                if list.is_empty() {
+                    return Err(ServeError::NoBranches { name });
+                }
+                for branch in &mut list {
+                    branch.config = within_steps(branch.config.clone(), longest);
+                    branch.tools.as_ref().map_or(Ok(()), |tools| check_tools(tools, longest))?;
+                }
+                Some(Branches { list, strategy: Arc::clone(strategy) })
             }
-        }
+            None => None,
+        };
         Ok(Prepared {
             name,
             system_prompt,
             tools,
-            config: config.completed().unwrap_or(config).into(),
+            config: config.into(),
+            branches,
             longest_step: longest,
             hand_over_after: self.hand_over_after,
             engine_waits_from: self.engine_waits_from,
             listener: self.listener,
             identity_key: self.identity_key,
         })
+    }
+}
+
+/// Completes a configuration. Nothing in it may outlast a step or record elsewhere.
+fn within_steps(mut config: AgentLoopConfig, longest: Duration) -> AgentLoopConfig {
+    config.services.journal = None;
+    let limit = config.policy.tool_timeout.filter(|limit| *limit <= longest).unwrap_or(longest);
+    config.policy.tool_timeout = Some(limit);
+    config.completed().unwrap_or(config)
+}
+
+fn check_tools(tools: &Tools, longest: Duration) -> Result<(), ServeError> {
+    let too_slow = |tool: &Arc<dyn AgentTool>| tool.timeout().filter(|timeout| *timeout > longest);
+    match tools.tools().iter().find_map(|tool| Some((tool.name().to_owned(), too_slow(tool)?))) {
+        Some((tool, timeout)) => Err(ServeError::ToolTooSlow { tool, timeout, longest }),
+        None => Ok(()),
     }
 }
 
@@ -218,12 +279,19 @@ impl fmt::Debug for DurableAgent {
     }
 }
 
+/// The branches of an agent, and how one of them is selected.
+pub(crate) struct Branches {
+    pub(crate) list: Vec<Branch>,
+    pub(crate) strategy: Arc<dyn EvaluationStrategy>,
+}
+
 /// A checked definition.
 pub(crate) struct Prepared {
     pub(crate) name: String,
     pub(crate) system_prompt: Arc<str>,
     pub(crate) tools: Tools,
     pub(crate) config: Arc<AgentLoopConfig>,
+    pub(crate) branches: Option<Branches>,
     pub(crate) longest_step: Duration,
     pub(crate) hand_over_after: u32,
     pub(crate) engine_waits_from: Duration,

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ClientError;
 use crate::handlers::{Handlers, MailboxHandler, SessionHandler};
-use crate::record::{AnswerInput, EventsInput, EventsPage, LoopEnd, Mail, Progress, PromptInput, TurnInput};
+use crate::record::{AnswerInput, BranchesEnd, EventsInput, EventsPage, LoopEnd, Mail, Progress, PromptInput, TurnInput};
 use crate::serve::mailbox_name;
 
 /// How long a client waits between two requests for new events of a running session.
@@ -53,6 +53,7 @@ pub struct Session {
 #[must_use = "a prompt is sent by `send`"]
 pub struct Prompt<'s> {
     session: &'s Session,
+    handler: SessionHandler,
     messages: Vec<AgentMessage>,
     idempotency_key: Option<String>,
 }
@@ -72,6 +73,8 @@ pub enum TurnEnd {
     Ended(Box<LoopEnd>),
     /// The run waits for answers. No process has to run meanwhile.
     Waiting(Vec<Question>),
+    /// The branches have ended, and one of them was selected or none.
+    Explored(Box<BranchesEnd>),
     /// There was no run to continue.
     Idle,
 }
@@ -164,7 +167,20 @@ impl Session {
 
     /// Prepares a prompt. A prompt to a running session is started after the run.
     pub fn prompt(&self, message: impl Into<AgentMessage>) -> Prompt<'_> {
-        Prompt { session: self, messages: vec![message.into()], idempotency_key: None }
+        self.prompt_to(SessionHandler::Prompt, message.into())
+    }
+
+    /// Prepares a prompt to all branches of the agent, which run concurrently. [`Turn::wait`] returns
+    /// [`TurnEnd::Explored`], and the conversation continues with the selected branch.
+    ///
+    /// The branches and the strategy are those of [`DurableAgent::branches`](crate::DurableAgent::branches) on the workers.
+    /// [`abort`](Self::abort) ends all branches. Other messages wait for the next run.
+    pub fn explore(&self, message: impl Into<AgentMessage>) -> Prompt<'_> {
+        self.prompt_to(SessionHandler::Explore, message.into())
+    }
+
+    fn prompt_to(&self, handler: SessionHandler, message: AgentMessage) -> Prompt<'_> {
+        Prompt { session: self, handler, messages: vec![message], idempotency_key: None }
     }
 
     /// Returns the open questions of the session. Empty while it runs, and when nothing waits.
@@ -333,7 +349,7 @@ impl Prompt<'_> {
     pub async fn send(self) -> Result<Turn, ClientError> {
         let key = self.idempotency_key.unwrap_or_else(|| uuid::Uuid::new_v4().simple().to_string());
         let input = PromptInput { messages: self.messages };
-        let invocation = self.session.start(SessionHandler::Prompt, &input, &key).await?;
+        let invocation = self.session.start(self.handler, &input, &key).await?;
         Ok(Turn { session: self.session.clone(), invocation })
     }
 }
@@ -359,6 +375,7 @@ impl Turn {
             seen.push(invocation);
             let (loop_id, questions) = match progress {
                 Progress::Ended { end } => return Ok(TurnEnd::Ended(end)),
+                Progress::Explored { end } => return Ok(TurnEnd::Explored(end)),
                 Progress::Refused { refusal } => return Err(refusal.into()),
                 Progress::Idle => return Ok(TurnEnd::Idle),
                 Progress::Continues { invocation: next } => {

@@ -8,7 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_core::AgentEvent;
+use agent_core::drive::GroupLoop;
 use agent_core::drive::perform::{CallProgress, Decision, Live, Performer, ReadyCall};
 use agent_core::event::{Answer, NumberedEvent};
 use agent_core::fold::{Fold, FoldError};
@@ -16,7 +16,9 @@ use agent_core::history::{Entry, History, MessageRef};
 use agent_core::identity::{LoopId, QuestionId};
 use agent_core::journal::{AppliedInput, Durability};
 use agent_core::message::AgentMessage;
+use agent_core::parallel::ParallelError;
 use agent_core::run::{Input, Misplaced, PendingCall, QueueKind, Queued, RestoreError, Run, RunSetup, Step};
+use agent_core::{AgentEvent, CancellationToken};
 use bytes::Bytes;
 
 use crate::agent::{LiveEvent, Prepared};
@@ -55,6 +57,22 @@ pub(crate) enum StepError {
     Fold(#[from] FoldError),
     #[error("the step has no run")]
     NoRun,
+    #[error(
+        "the group was started with other branches; let a worker with the same branches finish it: {0}"
+    )]
+    Branches(#[from] ParallelError),
+}
+
+/// Checks that this version reads a record.
+pub(crate) fn check_form(record: &Bytes) -> Result<(), StepError> {
+    #[derive(serde::Deserialize)]
+    struct Head {
+        form: u32,
+    }
+    match serde_json::from_slice(record)? {
+        Head { form: FORM } => Ok(()),
+        Head { form: found } => Err(StepError::Form { found }),
+    }
 }
 
 fn advice(found: u32) -> &'static str {
@@ -83,6 +101,8 @@ pub(crate) struct Driver {
     run: Option<Run>,
     /// The conversation before the run, for its start.
     base: History,
+    /// Whether the engine waits for long delays. Members of a group wait in their step.
+    engine_waits: bool,
     /// Unique for each attempt: tells the attempt that recorded the start of a call from the next one.
     nonce: String,
     /// Whether this attempt has performed a step, so that the budget accounts of the run are open.
@@ -105,17 +125,38 @@ pub(crate) struct Driver {
 impl Driver {
     /// Creates a driver that starts a run after this conversation.
     pub(crate) fn starting(agent: Arc<Prepared>, session: String, base: History) -> Self {
-        Self::new(agent, session, None, base)
+        Self::of_agent(agent, session, None, base)
     }
 
     /// Creates a driver for an open run.
     pub(crate) fn resuming(agent: Arc<Prepared>, session: String, run: Run) -> Self {
-        Self::new(agent, session, Some(run), History::new())
+        Self::of_agent(agent, session, Some(run), History::new())
     }
 
-    fn new(agent: Arc<Prepared>, session: String, run: Option<Run>, base: History) -> Self {
+    /// Creates a driver that starts the loop of a branch. Cancelling the token aborts its run.
+    pub(crate) fn member(
+        agent: Arc<Prepared>,
+        session: String,
+        planned: &GroupLoop,
+        cancel: CancellationToken,
+    ) -> Self {
+        let (performer, base) = (planned.performer(cancel), planned.context.history.clone());
+        Self { engine_waits: false, ..Self::new(agent, session, performer, None, base) }
+    }
+
+    fn of_agent(agent: Arc<Prepared>, session: String, run: Option<Run>, base: History) -> Self {
         let performer =
             Performer::new(Arc::clone(&agent.config), agent.tools.clone(), Arc::clone(&agent.system_prompt));
+        Self::new(agent, session, performer, run, base)
+    }
+
+    fn new(
+        agent: Arc<Prepared>,
+        session: String,
+        performer: Performer,
+        run: Option<Run>,
+        base: History,
+    ) -> Self {
         let nonce = uuid::Uuid::new_v4().simple().to_string();
         Self {
             agent,
@@ -123,6 +164,7 @@ impl Driver {
             performer,
             run,
             base,
+            engine_waits: true,
             nonce,
             open: false,
             ready: Vec::new(),
@@ -142,7 +184,7 @@ impl Driver {
     }
 
     /// Returns the token whose cancellation aborts the run in this process.
-    pub(crate) fn cancel_token(&self) -> &agent_core::CancellationToken {
+    pub(crate) fn cancel_token(&self) -> &CancellationToken {
         self.performer.cancel_token()
     }
 
@@ -218,14 +260,7 @@ impl Driver {
     }
 
     fn replay(&mut self, record: &Bytes) -> Result<Accepted, StepError> {
-        #[derive(serde::Deserialize)]
-        struct Head {
-            form: u32,
-        }
-        let Head { form } = serde_json::from_slice(record)?;
-        if form != FORM {
-            return Err(StepError::Form { found: form });
-        }
+        check_form(record)?;
         let record: StepRecord = serde_json::from_slice(record)?;
         if let Some(start) = record.start {
             let StartRecord { setup, checkpoint, events } = *start;
@@ -352,7 +387,8 @@ impl Driver {
                 }
                 Step::RunTools { calls, .. } => return self.run_tools(calls).await,
                 Step::Sleep { delay_ms, .. }
-                    if Duration::from_millis(delay_ms) >= self.agent.engine_waits_from =>
+                    if self.engine_waits
+                        && Duration::from_millis(delay_ms) >= self.agent.engine_waits_from =>
                 {
                     return Ok(Flow::Sleep { delay_ms });
                 }

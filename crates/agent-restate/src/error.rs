@@ -24,6 +24,12 @@ pub enum ServeError {
         /// The name of the agent.
         name: String,
     },
+    /// The agent was given an empty list of branches.
+    #[error("the branches of the agent `{name}` are an empty list; return at least one from `DurableAgent::branches`")]
+    NoBranches {
+        /// The name of the agent.
+        name: String,
+    },
     /// A tool may run for longer than the engine waits for a step.
     #[error(
         "the tool `{tool}` may run for {timeout:?}, but the engine gives up a step after {longest:?} and would run it \
@@ -139,6 +145,9 @@ pub enum Refusal {
         /// The reason from the history.
         reason: String,
     },
+    /// The agent has no branches.
+    #[error("the agent has no branches to explore; define them on its workers with `DurableAgent::branches`")]
+    NoBranches,
     /// The stored run or session has a form that this version does not read.
     #[error("{message}")]
     Form {

@@ -4,6 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SessionHandler {
     Prompt,
+    Explore,
     Answer,
     Advance,
     Wake,
@@ -71,6 +72,7 @@ pub(crate) trait Handlers: Copy + 'static {
 impl Handlers for SessionHandler {
     const ALL: &'static [Self] = &[
         Self::Prompt,
+        Self::Explore,
         Self::Answer,
         Self::Advance,
         Self::Wake,
@@ -84,6 +86,7 @@ impl Handlers for SessionHandler {
         let of = |name, access, input, caller| Description { name, access, input, caller };
         match self {
             Self::Prompt => of("prompt", Access::Exclusive, Input::Json, Caller::Anyone),
+            Self::Explore => of("explore", Access::Exclusive, Input::Json, Caller::Anyone),
             Self::Answer => of("answer", Access::Exclusive, Input::Json, Caller::Anyone),
             Self::Advance => of("advance", Access::Exclusive, Input::Nothing, Caller::Services),
             Self::Wake => of("wake", Access::Exclusive, Input::Nothing, Caller::Services),

@@ -3,13 +3,16 @@
 //! A step records the inputs of the run with their times, never the run. A replay applies them again and executes
 //! nothing.
 
+use agent_core::Timestamp;
 use agent_core::event::{AgentEvent, NumberedEvent};
 use agent_core::event::{Answer, Ended, Question};
 use agent_core::identity::{LoopId, QuestionId};
 use agent_core::journal::AppliedInput;
 use agent_core::message::{AgentMessage, AssistantMessage, Usage};
+use agent_core::parallel::{BranchEnd, GroupEnd, GroupInput, GroupSetup, ParallelUsage};
 use agent_core::run::{RunCheckpoint, RunSetup};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use crate::error::Refusal;
 
@@ -39,6 +42,48 @@ pub(crate) struct StartRecord {
     pub(crate) setup: RunSetup,
     pub(crate) checkpoint: RunCheckpoint,
     pub(crate) events: Vec<AgentEvent>,
+}
+
+/// The record of a step of a group in the engine's journal: one step of each open branch, or the evaluation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct GroupRecord {
+    /// The form of the record.
+    pub(crate) form: u32,
+    /// The start of the group, if the step started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<Box<GroupStart>>,
+    /// The reason for which the group was not started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<Refusal>,
+    /// The steps of the branches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) members: Vec<MemberRecord>,
+    /// The result of the evaluation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) evaluated: Option<GroupInput>,
+    /// The recorded events of the evaluation, such as those of a judge.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) events: Vec<NumberedEvent>,
+    /// Whether the group had been aborted at the end of the step.
+    pub(crate) aborted: bool,
+    /// The time of the end of the step.
+    pub(crate) now: Timestamp,
+}
+
+/// The start of a group as data.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct GroupStart {
+    pub(crate) setup: GroupSetup,
+    pub(crate) now: Timestamp,
+}
+
+/// A step of a branch.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct MemberRecord {
+    /// The index of the branch.
+    pub(crate) branch: usize,
+    /// The [`StepRecord`].
+    pub(crate) step: Box<RawValue>,
 }
 
 /// An input of the run, or a recorded event of a child loop.
@@ -128,6 +173,10 @@ pub(crate) enum Progress {
     Continues {
         invocation: String,
     },
+    /// A group of branches has ended.
+    Explored {
+        end: Box<BranchesEnd>,
+    },
     Refused {
         #[serde(flatten)]
         refusal: Refusal,
@@ -148,6 +197,52 @@ pub struct LoopEnd {
     pub reply: Option<AssistantMessage>,
     /// The tokens that the run used.
     pub usage: Usage,
+}
+
+/// The end of a group of branches.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BranchesEnd {
+    /// The id of the group.
+    pub group_id: LoopId,
+    /// How the group ended, with the selected branch. The conversation of the session is that of the selected branch; without
+    /// one it is unchanged.
+    pub end: GroupEnd,
+    /// The branches, in the order of the agent's branches.
+    pub branches: Vec<BranchResult>,
+    /// The tokens that the branches, their tools and the evaluation used.
+    pub usage: ParallelUsage,
+}
+
+/// The end of a branch.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BranchResult {
+    /// The id of the loop of the branch.
+    pub loop_id: LoopId,
+    /// How the branch ended.
+    pub end: BranchEnd,
+    /// The last reply of its conversation; `None` if the model has not replied.
+    pub reply: Option<AssistantMessage>,
+    /// The tokens that its turns used.
+    pub usage: Usage,
+}
+
+impl BranchesEnd {
+    /// Returns the selected branch; `None` if none was selected.
+    ///
+    /// ```
+    /// use agent_restate::{BranchesEnd, TurnEnd};
+    ///
+    /// fn answer(end: &BranchesEnd) -> Option<String> {
+    ///     Some(end.selected()?.reply.as_ref()?.text())
+    /// }
+    /// ```
+    #[must_use]
+    pub fn selected(&self) -> Option<&BranchResult> {
+        let GroupEnd::Selected { evaluated } = &self.end else { return None };
+        self.branches.get(evaluated.decision.index())
+    }
 }
 
 /// The inputs of the mailbox.

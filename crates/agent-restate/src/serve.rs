@@ -161,6 +161,10 @@ impl Service for SessionService {
                     let (Json(input), meta) = ctx.input().await;
                     reply(&ctx, sessions.prompt(&ctx, meta, input).await)
                 }
+                SessionHandler::Explore => {
+                    let (Json(input), meta) = ctx.input().await;
+                    reply(&ctx, sessions.explore(&ctx, meta, input).await)
+                }
                 SessionHandler::Answer => {
                     let (Json(input), meta) = ctx.input().await;
                     reply(&ctx, sessions.answer(&ctx, meta, input).await)

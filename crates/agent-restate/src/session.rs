@@ -39,18 +39,18 @@ pub(crate) type Running = Arc<StdMutex<BTreeMap<String, RunningSession>>>;
 
 /// A session that this process drives at this moment.
 pub(crate) struct RunningSession {
-    invocation: String,
+    pub(crate) invocation: String,
     /// Tells the attempt of the invocation from the one that replaces it.
-    attempt: String,
-    cancel: CancellationToken,
+    pub(crate) attempt: String,
+    pub(crate) cancel: CancellationToken,
     /// The number of the first event of `events`.
-    first: u64,
+    pub(crate) first: u64,
     /// The events that the engine has recorded and the state does not have yet.
-    events: SharedEvents,
+    pub(crate) events: SharedEvents,
 }
 
 /// Removes the session from those that this process drives, also if the invocation is cut off.
-struct Registered {
+pub(crate) struct Registered {
     running: Running,
     session: String,
     attempt: String,
@@ -73,7 +73,7 @@ pub(crate) struct Sessions {
 }
 
 /// The steps of an invocation failed.
-enum Failure {
+pub(crate) enum Failure {
     /// The engine cancelled the invocation, or a step cannot be performed. The session remains as it was before.
     Final(TerminalError),
     /// Another attempt may succeed, for example one of another version.
@@ -122,32 +122,72 @@ impl Sessions {
         meta: InputMetadata,
         input: PromptInput,
     ) -> HandlerResult<Progress> {
-        let mut stored = match Stored::read(ctx).await? {
+        let ready = self.idle(ctx, &meta, SessionHandler::Prompt, input).await?;
+        let (mut stored, history, input) = match ready {
+            Ok(ready) => ready,
+            Err(progress) => return Ok(progress),
+        };
+        stored.head.loops += 1;
+        let segment = self.agent.config.config_segment();
+        let loop_id = LoopId::from(format!("{}.{segment}.{}", meta.key, stored.head.loops));
+        stored.head.last = Some(loop_id.clone());
+        let driver = Driver::starting(Arc::clone(&self.agent), meta.key.clone(), history);
+        let setup = Box::new(driver.setup(loop_id));
+        let work = Work::Start { setup, prompts: input.messages };
+        self.invocation(ctx, meta, stored, driver, false).drive(work).await
+    }
+
+    /// Reads the session for a prompt. A session that cannot take it returns how it goes on.
+    pub(crate) async fn idle(
+        &self,
+        ctx: &ContextInternal,
+        meta: &InputMetadata,
+        handler: SessionHandler,
+        input: PromptInput,
+    ) -> HandlerResult<Result<(Stored, History, PromptInput), Progress>> {
+        let stored = match Stored::read(ctx).await? {
             Ok(stored) => stored,
-            Err(refusal) => return Ok(Progress::Refused { refusal }),
+            Err(refusal) => return Ok(Err(Progress::Refused { refusal })),
         };
         match &stored.head.open {
             Some(open) if open.handed_over => {
                 // The invocation that continues the run stands behind this one.
                 let key = Some(format!("{}-again", meta.invocation_id));
-                let target = self.target(&meta.key, SessionHandler::Prompt);
+                let target = self.target(&meta.key, handler);
                 let sent = ctx.send(target, key, None, None, Vec::new(), Json(input), None);
-                return Ok(Progress::Continues { invocation: sent.await?.invocation_id().to_owned() });
+                return Ok(Err(Progress::Continues { invocation: sent.await?.invocation_id().to_owned() }));
             }
-            Some(_) => return Ok(Progress::Refused { refusal: Refusal::WaitsForAnswers }),
+            Some(_) => return Ok(Err(Progress::Refused { refusal: Refusal::WaitsForAnswers })),
             None => {}
         }
-        let history = match stored.history(ctx).await? {
-            Ok(history) => history,
-            Err(refusal) => return Ok(Progress::Refused { refusal }),
+        Ok(match stored.history(ctx).await? {
+            Ok(history) => Ok((stored, history, input)),
+            Err(refusal) => Err(Progress::Refused { refusal }),
+        })
+    }
+
+    /// Makes a session known in this process, for aborts and for readers of its events.
+    pub(crate) fn register(&self, session: &str, running: RunningSession) -> Registered {
+        let registered = Registered {
+            running: Arc::clone(&self.running),
+            session: session.to_owned(),
+            attempt: running.attempt.clone(),
         };
-        stored.head.loops += 1;
-        let segment = self.agent.config.config_segment();
-        let loop_id = LoopId::from(format!("{}.{segment}.{}", meta.key, stored.head.loops));
-        let driver = Driver::starting(Arc::clone(&self.agent), meta.key.clone(), history);
-        let setup = Box::new(driver.setup(loop_id));
-        let work = Work::Start { setup, prompts: input.messages };
-        self.invocation(ctx, meta, stored, driver, false).drive(work).await
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), running);
+        registered
+    }
+
+    pub(crate) fn send_mail<T: Serialize + 'static>(
+        &self,
+        ctx: &ContextInternal,
+        session: &str,
+        handler: MailboxHandler,
+        input: Json<T>,
+    ) where
+        Json<T>: restate_sdk::serde::Serialize,
+    {
+        let target = self.mail_target(session, handler);
+        drop(ctx.send(target, None, None, None, Vec::new(), input, None));
     }
 
     /// Applies an answer to the suspended run and drives it.
@@ -248,7 +288,7 @@ impl Sessions {
         Ok(Progress::Suspended { loop_id: input.loop_id, questions: self.questions(ctx).await? })
     }
 
-    fn mail_target(&self, session: &str, handler: MailboxHandler) -> RequestTarget {
+    pub(crate) fn mail_target(&self, session: &str, handler: MailboxHandler) -> RequestTarget {
         RequestTarget::Object {
             name: self.mailbox.clone(),
             key: session.to_owned(),
@@ -326,22 +366,37 @@ fn terminal(refusal: &Refusal) -> TerminalError {
 impl Invocation<'_> {
     /// Performs the steps of the run until it ends, is suspended, or is handed over, and stores its state.
     async fn drive(self, first: Work) -> HandlerResult<Progress> {
-        let _registered = self.register().await;
+        let _registered = {
+            let driver = self.driver.lock().await;
+            let running = RunningSession {
+                invocation: self.id.clone(),
+                attempt: driver.attempt().to_owned(),
+                cancel: driver.cancel_token().clone(),
+                first: self.stored.head.events,
+                events: Arc::clone(driver.events()),
+            };
+            self.sessions.register(&self.session, running)
+        };
         self.ctx.set(RUNNING, self.id.clone());
         let mut taken = 0;
         let driven = self.steps(first, &mut taken).await;
         match driven {
             Ok(flow) => {
-                self.send_mail(MailboxHandler::Detach, Json(Detached { invocation: self.id.clone(), taken }));
+                self.detach(taken);
                 self.finish(flow).await
             }
             Err(Failure::Final(error)) => {
-                self.send_mail(MailboxHandler::Detach, Json(Detached { invocation: self.id.clone(), taken }));
+                self.detach(taken);
                 self.ctx.clear(RUNNING);
                 Err(error.into())
             }
             Err(Failure::Repeated(error)) => Err(error),
         }
+    }
+
+    fn detach(&self, taken: u64) {
+        let detached = Json(Detached { invocation: self.id.clone(), taken });
+        self.sessions.send_mail(self.ctx, &self.session, MailboxHandler::Detach, detached);
     }
 
     /// Performs steps, and counts the messages that they have taken from the mailbox.
@@ -382,7 +437,7 @@ impl Invocation<'_> {
                     let delay = ctx.sleep(Duration::from_millis(delay_ms));
                     // An abort ends the delay; other messages are applied after it.
                     loop {
-                        let Some(mail) = self.mail(received, &delay).await? else { break Work::Slept };
+                        let Some(mail) = next_mail(ctx, received, &delay).await? else { break Work::Slept };
                         received += 1;
                         let aborts = matches!(mail, Mail::Abort);
                         inbox.push_back(mail);
@@ -393,7 +448,7 @@ impl Invocation<'_> {
                 }
                 flow => return Ok(flow),
             };
-            while let Some(mail) = self.mail(received, &timer).await? {
+            while let Some(mail) = next_mail(ctx, received, &timer).await? {
                 inbox.push_back(mail);
                 received += 1;
             }
@@ -402,44 +457,6 @@ impl Invocation<'_> {
                 return Ok(Flow::Step);
             }
         }
-    }
-
-    /// Waits for a message to this invocation; `None` if the timer is over before.
-    async fn mail(
-        &self,
-        number: u64,
-        timer: &impl SealedDurableFuture,
-    ) -> Result<Option<Mail>, TerminalError> {
-        let mail = self.ctx.signal::<Json<Mail>>(&signal_name(number));
-        if self.ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {
-            return Ok(None);
-        }
-        let Json(mail) = mail.await?;
-        Ok(Some(mail))
-    }
-
-    /// Makes the session known in this process, for aborts and for readers of its events.
-    async fn register(&self) -> Registered {
-        let driver = self.driver.lock().await;
-        let attempt = driver.attempt().to_owned();
-        let session = RunningSession {
-            invocation: self.id.clone(),
-            attempt: attempt.clone(),
-            cancel: driver.cancel_token().clone(),
-            first: self.stored.head.events,
-            events: Arc::clone(driver.events()),
-        };
-        let running = Arc::clone(&self.sessions.running);
-        running.lock().unwrap_or_else(PoisonError::into_inner).insert(self.session.clone(), session);
-        Registered { running, session: self.session.clone(), attempt }
-    }
-
-    fn send_mail<T: Serialize + 'static>(&self, handler: MailboxHandler, input: Json<T>)
-    where
-        Json<T>: restate_sdk::serde::Serialize,
-    {
-        let target = self.sessions.mail_target(&self.session, handler);
-        drop(self.ctx.send(target, None, None, None, Vec::new(), input, None));
     }
 
     /// Stores where the run stands.
@@ -494,4 +511,18 @@ impl Invocation<'_> {
         ctx.set(RUNNING, next.invocation_id().to_owned());
         Ok(Progress::Continues { invocation: next.invocation_id().to_owned() })
     }
+}
+
+/// Waits for a message to the invocation; `None` if the timer is over before.
+pub(crate) async fn next_mail(
+    ctx: &ContextInternal,
+    number: u64,
+    timer: &impl SealedDurableFuture,
+) -> Result<Option<Mail>, TerminalError> {
+    let mail = ctx.signal::<Json<Mail>>(&signal_name(number));
+    if ctx.select(vec![mail.handle(), timer.handle()]).await? != 0 {
+        return Ok(None);
+    }
+    let Json(mail) = mail.await?;
+    Ok(Some(mail))
 }

@@ -49,6 +49,9 @@ pub(crate) struct Head {
     history_pieces: u32,
     /// The number of messages of the stored conversation.
     pub(crate) messages: usize,
+    /// The last loop of the conversation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) last: Option<LoopId>,
     /// The run that waits for answers or for another invocation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) open: Option<Open>,
@@ -74,6 +77,7 @@ impl Default for Head {
             event_tail: 0,
             history_pieces: 0,
             messages: 0,
+            last: None,
             open: None,
         }
     }

@@ -1,5 +1,7 @@
 //! The result of a group of parallel loops.
 
+use serde::{Deserialize, Serialize};
+
 use crate::evaluation::{EvaluationDecision, ParallelLoopOutcome};
 use crate::identity::LoopId;
 use crate::message::Usage;
@@ -44,7 +46,7 @@ impl ParallelLoopResult {
 }
 
 /// The token usage of a group, in three disjoint parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ParallelUsage {
     /// The tokens of the turns of all branches.

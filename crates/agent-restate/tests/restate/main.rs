@@ -10,6 +10,8 @@ mod approvals;
 #[cfg(test)]
 mod bench;
 #[cfg(test)]
+mod branches;
+#[cfg(test)]
 mod kills;
 #[cfg(test)]
 mod load;

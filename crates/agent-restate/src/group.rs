@@ -1,0 +1,329 @@
+//! Drives a group of branches for the session: each recorded step advances every open branch by one step, and the
+//! evaluation is a step of its own.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, PoisonError};
+
+use agent_core::drive::{AgentContext, event_channel};
+use agent_core::event::NumberedEvent;
+use agent_core::evaluation::EvaluationError;
+use agent_core::history::History;
+use agent_core::identity::LoopId;
+use agent_core::message::{AgentMessage, Usage};
+use agent_core::parallel::{
+    BranchEnd, Group, GroupInput, GroupPlan, GroupStep, ParallelError, ParallelLoopOutcome,
+};
+use agent_core::run::{GRACE, Run};
+use agent_core::{CancellationToken, Timestamp};
+use bytes::Bytes;
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use serde_json::value::RawValue;
+
+use crate::agent::{Branches, Prepared};
+use crate::driver::{Driver, SharedEvents, StepError, Work, check_form};
+use crate::error::Refusal;
+use crate::record::{BranchResult, BranchesEnd, FORM, Flow, GroupRecord, GroupStart, MemberRecord};
+
+/// How a group continues after a step.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum GroupFlow {
+    Step,
+    Ended,
+    Refused(Refusal),
+}
+
+/// Drives one group in one attempt of one invocation.
+pub(crate) struct GroupDriver {
+    agent: Arc<Prepared>,
+    session: String,
+    prompts: Vec<AgentMessage>,
+    /// The conversation before the group.
+    base: History,
+    /// The last loop of that conversation.
+    parent: Option<LoopId>,
+    attempt: String,
+    cancel: CancellationToken,
+    started: Option<Started>,
+    /// The recorded events that are not stored yet.
+    events: SharedEvents,
+    step: u32,
+}
+
+/// A group that has started.
+struct Started {
+    plan: GroupPlan,
+    group: Group,
+    members: Vec<Member>,
+}
+
+/// A branch and its next work; none after it has ended.
+struct Member {
+    driver: Driver,
+    work: Option<Work>,
+}
+
+impl GroupDriver {
+    pub(crate) fn new(
+        agent: Arc<Prepared>,
+        session: String,
+        prompts: Vec<AgentMessage>,
+        base: History,
+        parent: Option<LoopId>,
+    ) -> Self {
+        Self {
+            agent,
+            session,
+            prompts,
+            base,
+            parent,
+            attempt: uuid::Uuid::new_v4().simple().to_string(),
+            cancel: CancellationToken::new(),
+            started: None,
+            events: SharedEvents::default(),
+            step: 0,
+        }
+    }
+
+    /// Returns the token whose cancellation aborts the group in this process.
+    pub(crate) fn cancel_token(&self) -> &CancellationToken {
+        &self.cancel
+    }
+
+    pub(crate) fn events(&self) -> &SharedEvents {
+        &self.events
+    }
+
+    /// Returns the name of this attempt.
+    pub(crate) fn attempt(&self) -> &str {
+        &self.attempt
+    }
+
+    /// Returns the name of the next step: the same in every attempt.
+    pub(crate) fn step_name(&self) -> String {
+        let at = self.step;
+        match self.started.as_ref().map(|started| started.group.next()) {
+            None => format!("{at} start"),
+            Some(GroupStep::RunBranches { key, .. } | GroupStep::Evaluate { key }) => {
+                format!("{at} {}", key.as_str())
+            }
+            Some(_) => format!("{at} settle"),
+        }
+    }
+
+    /// Performs a step and returns its record as JSON.
+    pub(crate) async fn perform(&mut self) -> Result<Bytes, StepError> {
+        let mut record = GroupRecord {
+            form: FORM,
+            start: None,
+            refused: None,
+            members: Vec::new(),
+            evaluated: None,
+            events: Vec::new(),
+            aborted: false,
+            now: Timestamp(0),
+        };
+        if self.started.is_none() {
+            match self.plan() {
+                Ok(plan) => {
+                    let start = GroupStart { setup: plan.setup().clone(), now: plan.now() };
+                    self.begin(plan, start.now);
+                    record.start = Some(Box::new(start));
+                }
+                Err(refusal) => {
+                    record.refused = Some(refusal);
+                    return Ok(serde_json::to_vec(&record)?.into());
+                }
+            }
+        }
+        let Some(started) = &mut self.started else { return Err(StepError::NoRun) };
+        match started.group.next() {
+            GroupStep::RunBranches { .. } => record.members = started.perform_members().await?,
+            GroupStep::Evaluate { .. } => {
+                let (evaluated, events) = self.evaluate().await;
+                (record.evaluated, record.events) = (Some(evaluated), events);
+            }
+            _ => {}
+        }
+        record.aborted = self.cancel.is_cancelled();
+        record.now = self.started.as_ref().map_or(record.now, |started| started.plan.now());
+        Ok(serde_json::to_vec(&record)?.into())
+    }
+
+    /// Accepts the record that the engine returns: of the step that was just performed, or in a replay of one that an
+    /// earlier attempt performed.
+    pub(crate) fn accept(&mut self, record: &Bytes) -> Result<GroupFlow, StepError> {
+        check_form(record)?;
+        let record: GroupRecord = serde_json::from_slice(record)?;
+        if let Some(refusal) = record.refused {
+            return Ok(GroupFlow::Refused(refusal));
+        }
+        if let (Some(start), None) = (record.start, &self.started) {
+            let GroupStart { setup, now } = *start;
+            let plan = GroupPlan::resume(setup, &self.prompts, self.context(), self.branches()?.list.clone())?;
+            self.begin(plan, now);
+        }
+        let Some(started) = &mut self.started else { return Err(StepError::NoRun) };
+        let (mut fresh, mut inputs) = (Vec::new(), Vec::new());
+        for MemberRecord { branch, step } in record.members {
+            let input = started.accept(branch, &Bytes::from(String::from(Box::<str>::from(step))), &mut fresh)?;
+            inputs.extend(input);
+        }
+        fresh.extend(record.events);
+        inputs.extend(record.evaluated);
+        if record.aborted && !inputs.is_empty() {
+            inputs.insert(0, GroupInput::Abort {});
+        }
+        let mut events = Vec::new();
+        for input in inputs {
+            started.group.apply(record.now, input, &mut events)?;
+        }
+        fresh.extend(events.into_iter().map(|event| started.group.numbered(event)));
+        let ended = started.group.ended().is_some();
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).append(&mut fresh);
+        self.step += 1;
+        Ok(if ended { GroupFlow::Ended } else { GroupFlow::Step })
+    }
+
+    /// Returns the end of the group and the run of the selected branch; `None` before the end.
+    pub(crate) fn end(&self) -> Option<(BranchesEnd, Option<&Run>)> {
+        let started = self.started.as_ref()?;
+        let end = started.group.ended()?.clone();
+        let branches = started.outcomes().map(|outcome| BranchResult {
+            loop_id: outcome.loop_id,
+            end: outcome.end,
+            reply: outcome.context.history.last_reply().cloned(),
+            usage: outcome.usage,
+        });
+        let group_id = started.group.setup().group_id.clone();
+        let usage = started.group.usage();
+        let end = BranchesEnd { group_id, end, branches: branches.collect(), usage };
+        let selected = end.selected().map(|branch| branch.loop_id.clone());
+        let run = selected.and_then(|selected| {
+            started.members.iter().filter_map(|member| member.driver.run()).find(|run| *run.loop_id() == selected)
+        });
+        Some((end, run))
+    }
+
+    fn branches(&self) -> Result<&Branches, StepError> {
+        self.agent.branches.as_ref().ok_or(StepError::Branches(ParallelError::NoBranches))
+    }
+
+    fn context(&self) -> AgentContext {
+        let mut context = AgentContext::new(Arc::clone(&self.agent.system_prompt))
+            .with_shared_tools(self.agent.tools.clone());
+        context.agent_id = Some(self.agent.name.as_str().into());
+        context.session_id = Some(self.session.as_str().into());
+        context.parent_loop_id.clone_from(&self.parent);
+        context.history = self.base.clone();
+        context
+    }
+
+    fn plan(&self) -> Result<GroupPlan, Refusal> {
+        let Some(branches) = &self.agent.branches else { return Err(Refusal::NoBranches) };
+        GroupPlan::new(&self.prompts, self.context(), branches.list.clone())
+            .map_err(|error| Refusal::Prompt { reason: error.to_string() })
+    }
+
+    /// Starts the group of a plan.
+    fn begin(&mut self, plan: GroupPlan, now: Timestamp) {
+        let mut events = Vec::new();
+        let group = Group::start(plan.setup().clone(), now, &mut events);
+        let events = events.into_iter().map(|event| group.numbered(event));
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
+        let member = |planned: &agent_core::drive::GroupLoop| {
+            let (agent, session) = (Arc::clone(&self.agent), self.session.clone());
+            let (setup, prompts) = (Box::new(planned.setup()), planned.prompts.clone());
+            Member {
+                driver: Driver::member(agent, session, planned, self.cancel.child_token()),
+                work: Some(Work::Start { setup, prompts }),
+            }
+        };
+        let members = plan.loops().iter().map(member).collect();
+        self.started = Some(Started { plan, group, members });
+    }
+
+    /// Lets the strategy select a branch, and returns its result with its recorded events. After an abort, and after twice
+    /// the longest step, it has the grace period to return.
+    async fn evaluate(&self) -> (GroupInput, Vec<NumberedEvent>) {
+        let failed = |error: &EvaluationError| GroupInput::EvaluationFailed { reason: error.to_string() };
+        let (Some(started), Ok(branches)) = (&self.started, self.branches()) else {
+            return (failed(&EvaluationError::NoCandidate), Vec::new());
+        };
+        let outcomes: Vec<_> = started.outcomes().collect();
+        let (tx, rx) = event_channel();
+        let cancel = self.cancel.child_token();
+        let evaluation = started.plan.evaluation(&outcomes, &tx, &cancel);
+        let environment = Arc::clone(evaluation.environment);
+        let evaluating = AssertUnwindSafe(async { branches.strategy.evaluate(evaluation).await }).catch_unwind();
+        let deadline = async {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = environment.deadline(self.agent.longest_step.saturating_mul(2)) => cancel.cancel(),
+            }
+            environment.sleep(GRACE).await;
+        };
+        let evaluated = tokio::select! {
+            biased;
+            evaluated = evaluating => evaluated.unwrap_or_else(|panic| {
+                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+                Err(EvaluationError::Panicked(text.unwrap_or_else(|| "a panic without a text".to_owned())))
+            }),
+            () = deadline => Err(EvaluationError::Aborted),
+        };
+        drop(tx);
+        let mut events = rx.collect_numbered().await;
+        events.retain(|event| !event.is_live());
+        (evaluated.map_or_else(|error| failed(&error), |evaluated| GroupInput::Evaluated { evaluated }), events)
+    }
+}
+
+impl Started {
+    /// Performs the next step of every open branch concurrently.
+    async fn perform_members(&mut self) -> Result<Vec<MemberRecord>, StepError> {
+        let steps = self.members.iter_mut().enumerate().filter_map(|(branch, Member { driver, work })| {
+            let work = work.take()?;
+            Some(async move { (branch, driver.perform(work, Vec::new()).await) })
+        });
+        let performed = join_all(steps).await;
+        let record = |(branch, step): (usize, Result<Bytes, StepError>)| {
+            let step: Box<RawValue> = serde_json::from_slice(&step?)?;
+            Ok(MemberRecord { branch, step })
+        };
+        performed.into_iter().map(record).collect()
+    }
+
+    /// Accepts the step of a branch. Returns the input that reports its end, if it has ended or waits for an answer.
+    fn accept(
+        &mut self,
+        branch: usize,
+        step: &Bytes,
+        fresh: &mut Vec<NumberedEvent>,
+    ) -> Result<Option<GroupInput>, StepError> {
+        let Some(member) = self.members.get_mut(branch) else { return Err(StepError::NoRun) };
+        let accepted = member.driver.accept(step)?;
+        fresh.append(&mut member.driver.events().lock().unwrap_or_else(PoisonError::into_inner));
+        match accepted.flow {
+            Flow::Step => member.work = Some(Work::Step),
+            Flow::Began { nonce } => member.work = Some(Work::Execute { nonce }),
+            Flow::Sleep { .. } => member.work = Some(Work::Slept),
+            Flow::Suspended | Flow::Ended => return Ok(self.outcome(branch).as_ref().map(GroupInput::from)),
+            Flow::Refused { refusal } => {
+                let end = BranchEnd::NotBegun { reason: refusal.to_string() };
+                let (usage, tool_usage) = (Usage::default(), Usage::default());
+                return Ok(Some(GroupInput::BranchEnded { index: branch, end, usage, tool_usage }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn outcome(&self, branch: usize) -> Option<ParallelLoopOutcome> {
+        let run = self.members.get(branch)?.driver.run()?.clone();
+        Some(ParallelLoopOutcome::of_run(branch, self.plan.loops().get(branch)?, run))
+    }
+
+    fn outcomes(&self) -> impl Iterator<Item = ParallelLoopOutcome> {
+        (0..self.members.len()).filter_map(|branch| self.outcome(branch))
+    }
+}

@@ -76,7 +76,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         ("LOOPTREE_SEED", seed.as_str()),
     ];
     let test = ["test", "--package", "looptree-restate", "--test", "restate", "--"];
-    let names = ["kills::", "approvals::", "same_run::", "--nocapture", "--test-threads", "1"];
+    let names = ["kills::", "approvals::", "same_run::", "branches::", "--nocapture", "--test-threads", "1"];
     let arguments: Vec<&str> = test.into_iter().chain(names).collect();
     cargo::run(&workspace.root, &arguments, &environment)
 }

@@ -23,6 +23,7 @@ mod postgres;
 mod requests;
 mod requirements;
 mod server;
+mod size;
 mod soak;
 mod source;
 mod surface;
@@ -76,6 +77,8 @@ cargo xtask COMMAND
   bench memory           checks that the memory of a long recorded run does not grow
   bench travel           checks that operations on a loaded session are linear in its size
   bench ws               measures tool turns over WebSocket and HTTP with simulated latency
+  size [--sessions N] [--prompts N] [--retention-days N] [--days N] [--core-hour PRICE] [--gigabyte-month PRICE]
+                         computes and simulates what a number of durable sessions needs
   bench durable          measures sessions on a Restate server against the built-in driver
   bench sim [N]          measures simulated runs, and searches for errors that it plants in a copy of agent-core
 ";
@@ -116,6 +119,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "mutants" => mutants::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
         "postgres" => postgres::run(&workspace, rest),
+        "size" => size::run(rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "acp-client" => interop::acp_client::run(&workspace, rest),

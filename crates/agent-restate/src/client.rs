@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ClientError;
 use crate::handlers::{Handlers, MailboxHandler, SessionHandler};
-use crate::record::{AnswerInput, BranchesEnd, EventsInput, EventsPage, LoopEnd, Mail, Progress, PromptInput, TurnInput};
+use crate::record::{
+    AnswerInput, BranchesEnd, EventsInput, EventsPage, LoopEnd, Mail, Progress, PromptInput, TurnInput,
+};
 use crate::serve::mailbox_name;
 
 /// How long a client waits between two requests for new events of a running session.

@@ -57,9 +57,7 @@ pub(crate) enum StepError {
     Fold(#[from] FoldError),
     #[error("the step has no run")]
     NoRun,
-    #[error(
-        "the group was started with other branches; let a worker with the same branches finish it: {0}"
-    )]
+    #[error("the group was started with other branches; let a worker with the same branches finish it: {0}")]
     Branches(#[from] ParallelError),
 }
 

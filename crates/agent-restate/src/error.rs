@@ -25,7 +25,9 @@ pub enum ServeError {
         name: String,
     },
     /// The agent was given an empty list of branches.
-    #[error("the branches of the agent `{name}` are an empty list; return at least one from `DurableAgent::branches`")]
+    #[error(
+        "the branches of the agent `{name}` are an empty list; return at least one from `DurableAgent::branches`"
+    )]
     NoBranches {
         /// The name of the agent.
         name: String,

@@ -51,7 +51,9 @@ impl Sessions {
         let parent = stored.head.last.clone();
         let driver = GroupDriver::new(agent, session.clone(), input.messages, base.clone(), parent);
         let driver = Arc::new(Mutex::new(driver));
-        Exploration { ctx, sessions: self, session, id: meta.invocation_id, stored, base, driver }.drive().await
+        Exploration { ctx, sessions: self, session, id: meta.invocation_id, stored, base, driver }
+            .drive()
+            .await
     }
 }
 

@@ -5,8 +5,8 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, PoisonError};
 
 use agent_core::drive::{AgentContext, event_channel};
-use agent_core::event::NumberedEvent;
 use agent_core::evaluation::EvaluationError;
+use agent_core::event::NumberedEvent;
 use agent_core::history::History;
 use agent_core::identity::LoopId;
 use agent_core::message::{AgentMessage, Usage};
@@ -160,13 +160,15 @@ impl GroupDriver {
         }
         if let (Some(start), None) = (record.start, &self.started) {
             let GroupStart { setup, now } = *start;
-            let plan = GroupPlan::resume(setup, &self.prompts, self.context(), self.branches()?.list.clone())?;
+            let plan =
+                GroupPlan::resume(setup, &self.prompts, self.context(), self.branches()?.list.clone())?;
             self.begin(plan, now);
         }
         let Some(started) = &mut self.started else { return Err(StepError::NoRun) };
         let (mut fresh, mut inputs) = (Vec::new(), Vec::new());
         for MemberRecord { branch, step } in record.members {
-            let input = started.accept(branch, &Bytes::from(String::from(Box::<str>::from(step))), &mut fresh)?;
+            let input =
+                started.accept(branch, &Bytes::from(String::from(Box::<str>::from(step))), &mut fresh)?;
             inputs.extend(input);
         }
         fresh.extend(record.events);
@@ -200,7 +202,11 @@ impl GroupDriver {
         let end = BranchesEnd { group_id, end, branches: branches.collect(), usage };
         let selected = end.selected().map(|branch| branch.loop_id.clone());
         let run = selected.and_then(|selected| {
-            started.members.iter().filter_map(|member| member.driver.run()).find(|run| *run.loop_id() == selected)
+            started
+                .members
+                .iter()
+                .filter_map(|member| member.driver.run())
+                .find(|run| *run.loop_id() == selected)
         });
         Some((end, run))
     }
@@ -255,7 +261,8 @@ impl GroupDriver {
         let cancel = self.cancel.child_token();
         let evaluation = started.plan.evaluation(&outcomes, &tx, &cancel);
         let environment = Arc::clone(evaluation.environment);
-        let evaluating = AssertUnwindSafe(async { branches.strategy.evaluate(evaluation).await }).catch_unwind();
+        let evaluating =
+            AssertUnwindSafe(async { branches.strategy.evaluate(evaluation).await }).catch_unwind();
         let deadline = async {
             tokio::select! {
                 () = cancel.cancelled() => {}
@@ -275,7 +282,10 @@ impl GroupDriver {
         drop(tx);
         let mut events = rx.collect_numbered().await;
         events.retain(|event| !event.is_live());
-        (evaluated.map_or_else(|error| failed(&error), |evaluated| GroupInput::Evaluated { evaluated }), events)
+        (
+            evaluated.map_or_else(|error| failed(&error), |evaluated| GroupInput::Evaluated { evaluated }),
+            events,
+        )
     }
 }
 

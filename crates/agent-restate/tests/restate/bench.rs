@@ -137,3 +137,53 @@ async fn what_a_session_costs() {
     }
     println!("a prompt: {:.1?} in a new session, {:.1?} after 1,000 turns", median(fresh), median(later));
 }
+
+/// The sizes of the stated mix: the result of a tool, and a reply, in bytes.
+const RESULT: usize = 2_048;
+const REPLY: usize = 1_200;
+
+/// The prompts of a session of the mix, and the tool rounds after each.
+const PROMPTS: usize = 10;
+const ROUNDS_OF_PROMPT: usize = 4;
+
+/// What a session leaves in the server. `cargo xtask size` computes with these figures.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "prints figures"]
+async fn what_a_session_stores() {
+    let Some(server) = Server::start().await else { return };
+    let model = ScriptedProvider::responding(|request| {
+        let since = |messages: Vec<&Message>| {
+            messages.iter().rev().take_while(|m| !matches!(m, Message::User(_))).count()
+        };
+        let rounds = since(request.history.llm_messages().collect()) / 2;
+        let reply = ScriptedReply::text("words ".repeat(REPLY / 6));
+        if rounds < ROUNDS_OF_PROMPT {
+            reply.and_call(&format!("c{rounds}"), "look", json!({}))
+        } else {
+            reply
+        }
+    });
+    let look =
+        ScriptedTool::saying("look", "line of text\n".repeat(RESULT / 13)).with_effects(Effects::ReadOnly);
+    let agent =
+        DurableAgent::new("mix").model(ModelConfig::default()).provider(model).tools([Arc::new(look) as _]);
+    let worker = Worker::start(agent.configure(|config| config.policy.context = None));
+    server.register(worker.address).await;
+    let session = server.client().session("mix", "s");
+    for _ in 0..PROMPTS {
+        ended(session.prompt("Look into it").send().await.unwrap().wait().await.unwrap());
+    }
+    let number = async |sql: &str| {
+        let row = server.query(sql).await.remove(0);
+        row["n"].as_u64().unwrap_or_default()
+    };
+    let steps = number("SELECT count(*) AS n FROM sys_journal WHERE entry_type = 'Command: Run'").await;
+    let journal = number("SELECT sum(raw_length) AS n FROM sys_journal").await;
+    let state =
+        number("SELECT sum(octet_length(value_utf8)) AS n FROM state WHERE service_name = 'mix'").await;
+    let messages = serde_json::to_vec(&session.history().await.unwrap()).unwrap().len();
+    println!(
+        "{PROMPTS} prompts with {ROUNDS_OF_PROMPT} tool rounds each: {steps} steps, journal {journal} bytes, \
+         state {state} bytes, messages {messages} bytes as JSON"
+    );
+}

@@ -10,8 +10,8 @@ use agent_core::parallel::{BranchEnd, GroupEnd};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentContext, AgentEvent, AgentTool, Answer, Branch, CancellationToken, Effects, ErrorKind, Evaluated,
-    Evaluation, EvaluationError, EvaluationStrategy, History, LlmJudgeEvaluation, LoopId, Message, ModelConfig,
-    ParallelError, PickFirstEvaluation, Usage, agent_loop_parallel, event_channel,
+    Evaluation, EvaluationError, EvaluationStrategy, History, LlmJudgeEvaluation, LoopId, Message,
+    ModelConfig, ParallelError, PickFirstEvaluation, Usage, agent_loop_parallel, event_channel,
 };
 use agent_restate::{BranchesEnd, ClientError, DurableAgent, Refusal, TurnEnd};
 use agent_session::{JsonStore, SessionRecorder};
@@ -189,7 +189,9 @@ async fn a_session_makes_the_group_of_the_built_in_driver() {
     }
     let _ = std::panic::take_hook();
     assert!(differences.is_empty(), "{} of {scripts}:\n{}", differences.len(), differences.join("\n"));
-    println!("{scripts} groups: {selected} selected, {later} not the first, {judged} judged, {suspended} suspended");
+    println!(
+        "{scripts} groups: {selected} selected, {later} not the first, {judged} judged, {suspended} suspended"
+    );
     if scripts >= SCRIPTS {
         assert!(selected > 0 && later > 0 && judged > 0, "the scripts reach what they are made for");
     }
@@ -239,10 +241,8 @@ async fn a_group_that_was_cut_off_repeats_no_recorded_call() {
                 Ok("read".into())
             }
         });
-        let tools: Vec<Arc<dyn AgentTool>> = vec![
-            Arc::new(write.with_effects(Effects::Once)),
-            Arc::new(read.with_effects(Effects::ReadOnly)),
-        ];
+        let tools: Vec<Arc<dyn AgentTool>> =
+            vec![Arc::new(write.with_effects(Effects::Once)), Arc::new(read.with_effects(Effects::ReadOnly))];
         let reader = || {
             ScriptedProvider::responding(|request| match request.history.llm_messages().count() {
                 1 => ScriptedReply::call("c1", "write", json!({})),
@@ -294,8 +294,10 @@ async fn an_abort_ends_all_branches() {
             std::future::pending()
         }
     });
-    let agent = named("aborted", vec![Arc::new(hangs)])
-        .branches(|config| vec![Branch::new(config.clone()), Branch::new(config.clone())], PickFirstEvaluation);
+    let agent = named("aborted", vec![Arc::new(hangs)]).branches(
+        |config| vec![Branch::new(config.clone()), Branch::new(config.clone())],
+        PickFirstEvaluation,
+    );
     let worker = Worker::start(agent);
     server.register(worker.address).await;
     let session = server.client().session("aborted", "s");

@@ -89,7 +89,8 @@ fn mode(arguments: &[String]) -> anyhow::Result<Mode> {
 /// Applies every rule and prints what was found and what is not compiled.
 fn check(workspace: &Workspace, files: &[SourceFile], limits: &str) -> anyhow::Result<bool> {
     let pages = pages(files);
-    let summary = pages.iter().find(|p| p.path == SUMMARY).with_context(|| format!("{SUMMARY} is missing"))?;
+    let summary =
+        pages.iter().find(|p| p.path == SUMMARY).with_context(|| format!("{SUMMARY} is missing"))?;
     let mut findings = Vec::new();
     let links = links::check(&workspace.root, &pages, files, &mut findings);
     let blocks = blocks::check(&pages, files, &mut findings);

@@ -27,7 +27,8 @@ pub(super) fn build(workspace: &Workspace, files: &[SourceFile]) -> anyhow::Resu
         let path = copy.join(&file.path);
         let parent = path.parent().context("a page has no folder")?;
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        let text = if file.path.ends_with(".md") { outward(&file.path, &file.text) } else { file.text.clone() };
+        let text =
+            if file.path.ends_with(".md") { outward(&file.path, &file.text) } else { file.text.clone() };
         std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let html = folder.join("html");

@@ -22,6 +22,9 @@ const PATHS: &[(&str, &str)] = &[
     ("agent_sim", "looptree::sim"),
 ];
 
+/// The crate whose modules the facade re-exports one by one.
+const CORE: &str = "agent_core";
+
 /// Crates whose constants are not the user's: the facade has none, and the command is no library.
 const NOT_LISTED: &[&str] = &["looptree", "looptree_cli"];
 
@@ -51,7 +54,8 @@ pub(super) fn page(crates: &[Crate], files: &[SourceFile]) -> String {
         if limits.is_empty() {
             continue;
         }
-        let title = PATHS.iter().find(|(name, _)| *name == krate.name).map_or(krate.name.as_str(), |(_, p)| p);
+        let title =
+            PATHS.iter().find(|(name, _)| *name == krate.name).map_or(krate.name.as_str(), |(_, p)| p);
         let _ = write!(page, "\n## `{title}`\n\n| constant | value | meaning |\n|---|---|---|\n");
         for limit in limits {
             let _ = writeln!(page, "| `{}` | {} | {} |", limit.path, limit.value, limit.text);
@@ -78,7 +82,7 @@ fn limits(krate: &Crate, names: &Names<'_>, files: &[SourceFile]) -> Vec<Limit> 
                     }
                     Target::Item { krate: of, path, name, kind: Kind::Constant } if of == krate.name => {
                         let known = paths.entry((path, name)).or_insert_with(|| shown.clone());
-                        if (shown.matches("::").count(), &shown) < (known.matches("::").count(), known) {
+                        if rank(&krate.name, &shown) < rank(&krate.name, known) {
                             known.clone_from(&shown);
                         }
                     }
@@ -94,12 +98,22 @@ fn limits(krate: &Crate, names: &Names<'_>, files: &[SourceFile]) -> Vec<Limit> 
             let constant = constant(krate, &module, &name)?;
             let unit = unit(&constant.ty, &name)?;
             let expression = expression(krate, &module, &name, files)?;
-            let value = value(&expression, krate, files).map_or_else(|| format!("`{expression}`"), |v| unit.show(v));
+            let value =
+                value(&expression, krate, files).map_or_else(|| format!("`{expression}`"), |v| unit.show(v));
+            let path =
+                if krate.name == CORE && !path.contains("::") { format!("{CORE}::{path}") } else { path };
             Some(Limit { path, value, text: first_sentence(&constant.attrs) })
         })
         .collect();
     limits.sort_by(|a, b| a.path.cmp(&b.path));
     limits
+}
+
+/// The order of the paths of one constant: the least is shown. `looptree` re-exports the modules of the core, and only some
+/// names of its root.
+fn rank<'a>(krate: &str, path: &'a str) -> (bool, usize, &'a str) {
+    let depth = path.matches("::").count();
+    (krate == CORE && depth == 0, depth, path)
 }
 
 fn constant<'a>(krate: &'a Crate, module: &[String], name: &str) -> Option<&'a ItemConst> {

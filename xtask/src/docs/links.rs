@@ -11,12 +11,7 @@ use crate::workspace::SourceFile;
 pub(super) const BLOB: &str = "https://github.com/looptree/looptree/blob/main/";
 
 /// Checks the links of all pages and the pages that comments name. Returns the number of internal links.
-pub(super) fn check(
-    root: &Path,
-    pages: &[Page],
-    files: &[SourceFile],
-    findings: &mut Vec<Finding>,
-) -> usize {
+pub(super) fn check(root: &Path, pages: &[Page], files: &[SourceFile], findings: &mut Vec<Finding>) -> usize {
     let known: BTreeMap<&str, &Page> = pages.iter().map(|p| (p.path.as_str(), p)).collect();
     let mut count = 0;
     for page in pages {

@@ -26,10 +26,13 @@ pub(super) fn check(pages: &[Page], files: &[SourceFile], findings: &mut Vec<Fin
             let cell = row.cells.first().map_or("", String::as_str);
             for quote in cell.split('`').skip(1).step_by(2) {
                 count += 1;
-                let parts: Vec<&str> = quote.split(VALUE).map(str::trim).filter(|p| p.len() >= LEAST).collect();
+                let parts: Vec<&str> =
+                    quote.split(VALUE).map(str::trim).filter(|p| p.len() >= LEAST).collect();
                 let is_there = |source: &String| parts.iter().all(|part| source.contains(part));
                 if parts.is_empty() || !sources.iter().any(is_there) {
-                    let text = format!("no source file has the text `{quote}`; quote the code, with {VALUE} for values");
+                    let text = format!(
+                        "no source file has the text `{quote}`; quote the code, with {VALUE} for values"
+                    );
                     findings.push(Finding::new(&page.path, row.line, text));
                 }
             }

@@ -29,16 +29,20 @@ fn a_link_to_a_missing_file_or_heading_is_found() {
     std::fs::create_dir_all(folder.path().join("docs")).unwrap();
     std::fs::write(folder.path().join("docs/b.md"), "# Here\n").unwrap();
     std::fs::write(folder.path().join("docs/a.md"), "").unwrap();
-    let a = "[1](b.md) [2](b.md#here) [3](b.md#gone) [4](c.md) [5](../../out.md) [6](https://example.org/x.md)\n";
+    let a =
+        "[1](b.md) [2](b.md#here) [3](b.md#gone) [4](c.md) [5](../../out.md) [6](https://example.org/x.md)\n";
     let blob = format!("[7]({}docs/b.md) [8]({}docs/c.md)\n", links::BLOB, links::BLOB);
     let pages = [Page::parse("docs/a.md", &(a.to_owned() + &blob)), Page::parse("docs/b.md", "# Here\n")];
-    let sources = [file("crates/x/src/lib.rs", "//! See docs/b.md and docs/d.md.\nfn f() { g(\"docs/e.md\") }\n")];
+    let sources =
+        [file("crates/x/src/lib.rs", "//! See docs/b.md and docs/d.md.\nfn f() { g(\"docs/e.md\") }\n")];
     let mut findings = Vec::new();
     let count = links::check(folder.path(), &pages, &sources, &mut findings);
     assert_eq!(count, 9);
     let texts = texts(&findings);
     assert_eq!(texts.len(), 5, "{texts:?}");
-    for (text, part) in texts.iter().zip(["`gone`", "no docs/c.md", "leads out", "no docs/c.md", "no docs/d.md"]) {
+    for (text, part) in
+        texts.iter().zip(["`gone`", "no docs/c.md", "leads out", "no docs/c.md", "no docs/d.md"])
+    {
         assert!(text.contains(part), "{text} lacks {part}");
     }
 }
@@ -54,9 +58,13 @@ fn a_comment_names_pages_of_this_project_only() {
 fn a_rust_block_is_included_by_a_test_or_has_a_reason() {
     let pages = [
         Page::parse("docs/in.md", "```rust\n```\n\n```text\n```\n\n```\nx\n```\n"),
-        Page::parse("docs/out.md", "```rust\n```\n\n<!-- not compiled: it is a fragment -->\n```rust,ignore\n```\n\nText.\n\n```rust,ignore\n```\n"),
+        Page::parse(
+            "docs/out.md",
+            "```rust\n```\n\n<!-- not compiled: it is a fragment -->\n```rust,ignore\n```\n\nText.\n\n```rust,ignore\n```\n",
+        ),
     ];
-    let sources = [file("crates/looptree/src/lib.rs", "#[doc = include_str!(\"../../../docs/in.md\")]\nstruct In;\n")];
+    let sources =
+        [file("crates/looptree/src/lib.rs", "#[doc = include_str!(\"../../../docs/in.md\")]\nstruct In;\n")];
     let mut findings = Vec::new();
     let blocks = blocks::check(&pages, &sources, &mut findings);
     assert_eq!(blocks.ignored, ["docs/out.md:5: it is a fragment"]);
@@ -73,7 +81,10 @@ fn a_page_that_the_table_of_contents_lacks_or_lists_twice_is_found() {
     let pages = [Page::parse("docs/a.md", ""), Page::parse("docs/b/c.md", ""), Page::parse("README.md", "")];
     let mut findings = Vec::new();
     coverage::summary(&summary, &pages, &mut findings);
-    assert_eq!(texts(&findings), ["docs/SUMMARY.md:2: lists docs/a.md twice", "docs/b/c.md: is not in docs/SUMMARY.md; add it there"]);
+    assert_eq!(
+        texts(&findings),
+        ["docs/SUMMARY.md:2: lists docs/a.md twice", "docs/b/c.md: is not in docs/SUMMARY.md; add it there"]
+    );
 }
 
 #[test]
@@ -89,14 +100,21 @@ fn the_page_of_features_has_each_feature_with_its_default() {
     coverage::features(&files, &mut findings);
     let texts = texts(&findings);
     assert_eq!(texts.len(), 3, "{texts:?}");
-    assert!(texts[0].contains("default of `a`") && texts[1].contains("`b-c`") && texts[2].contains("no feature `d`"));
+    assert!(
+        texts[0].contains("default of `a`")
+            && texts[1].contains("`b-c`")
+            && texts[2].contains("no feature `d`")
+    );
 }
 
 #[test]
 fn the_page_of_limits_has_public_numbers_and_durations() {
     let lib = "//! X.\n/// The most [`Bytes`](x) of a thing. More.\npub const MAX_BYTES: usize = 64 << 20;\npub const WAIT: std::time::Duration = Duration::from_secs(2 * 60);\n\
                pub const OF: usize = crate::inner::N;\npub const TEXT: &str = \"x\";\npub const FORM: u32 = 1;\nconst HIDDEN: u32 = 1;\nmod inner;\n";
-    let files = [file("crates/agent-x/src/lib.rs", lib), file("crates/agent-x/src/inner.rs", "//! Y.\npub const N: usize = 4_096;\n")];
+    let files = [
+        file("crates/agent-x/src/lib.rs", lib),
+        file("crates/agent-x/src/inner.rs", "//! Y.\npub const N: usize = 4_096;\n"),
+    ];
     let crates = syntax::libraries(&files).unwrap();
     let page = limits::page(&crates, &files);
     assert!(page.contains("## `agent_x`"), "{page}");
@@ -124,10 +142,8 @@ fn a_quoted_error_is_in_the_sources() {
 #[test]
 fn links_that_leave_the_book_become_addresses() {
     let text = "[a](../../crates/x.rs#L1) [b](../c.md#d) [e](https://f) [g](../../docs/providers)";
-    let expected = format!(
-        "[a]({0}crates/x.rs#L1) [b](../c.md#d) [e](https://f) [g]({0}docs/providers)",
-        links::BLOB
-    );
+    let expected =
+        format!("[a]({0}crates/x.rs#L1) [b](../c.md#d) [e](https://f) [g]({0}docs/providers)", links::BLOB);
     assert_eq!(book::outward("docs/guides/x.md", text), expected);
 }
 

@@ -64,13 +64,15 @@ fn mdbook(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok((good && works(&installed)).then_some(installed))
 }
 
-/// The page with the links that leave the book replaced by addresses.
+/// The page with the links that leave the book replaced by addresses: `[text](target)`, and `[name]: target` at the start of a line.
 pub(super) fn outward(page: &str, text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, after)) = rest.split_once("](") {
+    while let Some((at, mark)) = next_link(rest) {
+        let (before, after) =
+            (rest.get(..at).unwrap_or_default(), rest.get(at + mark.len()..).unwrap_or_default());
         out.push_str(before);
-        out.push_str("](");
+        out.push_str(mark);
         let end = after.find([')', ' ', '\n']).unwrap_or(after.len());
         let (link, behind) = after.split_at(end);
         match links::internal(page, link) {
@@ -88,6 +90,16 @@ pub(super) fn outward(page: &str, text: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Where the next link begins, and what stands between its text and its target.
+fn next_link(text: &str) -> Option<(usize, &'static str)> {
+    let definition = text.match_indices("]: ").find(|(at, _)| {
+        text.get(..*at).unwrap_or_default().rsplit('\n').next().is_some_and(|line| line.starts_with('['))
+    });
+    let inline = text.find("](").map(|at| (at, "]("));
+    let definition = definition.map(|(at, _)| (at, "]: "));
+    [inline, definition].into_iter().flatten().min()
 }
 
 /// Whether the book has this file. Folders are not pages.

@@ -145,6 +145,9 @@ fn links_that_leave_the_book_become_addresses() {
     let expected =
         format!("[a]({0}crates/x.rs#L1) [b](../c.md#d) [e](https://f) [g]({0}docs/providers)", links::BLOB);
     assert_eq!(book::outward("docs/guides/x.md", text), expected);
+    let definition = "Text: a.\n\n[`A`]: ../../crates/x.rs\n[b]: c.md\n";
+    let expected = format!("Text: a.\n\n[`A`]: {}crates/x.rs\n[b]: c.md\n", links::BLOB);
+    assert_eq!(book::outward("docs/guides/x.md", definition), expected);
 }
 
 #[test]
@@ -153,4 +156,37 @@ fn an_unknown_argument_is_an_error() {
     assert_eq!(mode(&[]).unwrap(), Mode::Build);
     assert_eq!(mode(&["--check"]).unwrap(), Mode::Check);
     assert!(mode(&["--chek"]).is_err());
+}
+
+/// REQ-179.
+#[test]
+fn the_runbook_has_a_decision_tree_for_each_case_and_names_what_to_tune() {
+    let workspace = Workspace::find().unwrap();
+    let folder = workspace.root.join("docs/runbook");
+    for (page, subjects) in [
+        (
+            "providers.md",
+            &["RetryConfig", "with_route", "RouteChanged", "max_context_tokens", "with_limits"][..],
+        ),
+        ("costs.md", &["Budget::raise", "CacheBroken"]),
+        ("stuck-runs.md", &["abort()", "max turns exceeded"]),
+        ("sessions.md", &["salvage_session", "Locked"]),
+        ("mcp.md", &["MCP connection closed", "McpServers::failures()"]),
+        ("performance.md", &["cargo xtask bench memory", "perf record", "callgrind"]),
+        ("durable.md", &["sys_invocation", "with_lease"]),
+    ] {
+        let text = std::fs::read_to_string(folder.join(page)).unwrap();
+        assert!(text.contains("```text\n") && text.contains("├─"), "{page} has no decision tree");
+        for subject in subjects {
+            assert!(text.contains(subject), "{page} lacks {subject}");
+        }
+        for number in
+            text.lines().filter_map(|line| line.strip_prefix("## ")?.split_once(". ")).map(|(n, _)| n)
+        {
+            assert!(
+                text.matches(&format!(" {number}\n")).count() > 0,
+                "{page}: no branch of the tree leads to step {number}"
+            );
+        }
+    }
 }

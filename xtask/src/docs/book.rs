@@ -92,7 +92,7 @@ pub(super) fn outward(page: &str, text: &str) -> String {
     out
 }
 
-/// Where the next link begins, and what stands between its text and its target.
+/// Where the next link begins, and the mark between its text and its target.
 fn next_link(text: &str) -> Option<(usize, &'static str)> {
     let definition = text.match_indices("]: ").find(|(at, _)| {
         text.get(..*at).unwrap_or_default().rsplit('\n').next().is_some_and(|line| line.starts_with('['))

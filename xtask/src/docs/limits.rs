@@ -157,7 +157,7 @@ impl Unit {
             Self::Bytes => &[(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "bytes")],
             Self::Milliseconds => &[(3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")],
         };
-        let unit = units.iter().find(|(size, _)| value >= *size && value % *size == 0);
+        let unit = units.iter().find(|(size, _)| value >= *size && value.is_multiple_of(*size));
         unit.map_or_else(|| grouped(value), |(size, unit)| format!("{} {unit}", grouped(value / size)))
     }
 }

@@ -13,6 +13,7 @@ mod catalogue;
 mod ci;
 mod conformance;
 mod crash;
+mod docs;
 mod durable;
 mod features;
 mod fuzz;
@@ -42,10 +43,13 @@ cargo xtask COMMAND
 
   test                   builds the examples and runs all tests, including documentation examples
   ci [--only A,B | --without A,B]
-                         runs the steps of CI: fmt, tidy, surface, requirements, clippy, test, doc, features, package, conformance, wasm, deny
+                         runs the steps of CI: fmt, tidy, surface, docs, requirements, clippy, test, doc, features, package, conformance, wasm, deny
   tidy [--only RULE[,RULE]] [--count]
                          checks the rules of the source tree; --count prints totals per rule, crate and file
   surface [--check]      writes docs/surface.md, the counts and names of the public API, and checks its limits
+  docs [--check | --write]
+                         checks the pages (links, code blocks, features, limits, quoted errors) and builds the book and the API
+                         documentation; --check only checks, --write writes docs/reference/limits.md
   package                packs the crates and compiles users' programs against the packed files
   requirements [--list]  checks that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
@@ -120,6 +124,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "package" => package::run(&workspace, rest),
         "postgres" => postgres::run(&workspace, rest),
         "size" => size::run(rest),
+        "docs" => docs::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "acp-client" => interop::acp_client::run(&workspace, rest),

@@ -1,7 +1,7 @@
 //! `cargo xtask mutants`: changes the code in small ways and checks that a test fails for each change.
 //!
 //! cargo-mutants lists and tests the changes. This command draws some of them for each module, so that a run ends in
-//! hours and not in days. `docs/mutants.md` has the results.
+//! hours and not in days.
 
 mod draw;
 

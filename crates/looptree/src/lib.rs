@@ -285,3 +285,66 @@ struct SessionPages;
 #[cfg(all(doctest, feature = "tools", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/sub-agent.md")]
 struct SubAgentPage;
+
+/// Runs the examples of the page about the first steps.
+#[cfg(all(doctest, feature = "testing", feature = "tools"))]
+#[doc = include_str!("../../../docs/getting-started.md")]
+struct GettingStartedPage;
+
+/// Compiles the programs of the tutorial.
+#[cfg(all(doctest, feature = "tools", feature = "session"))]
+#[doc = include_str!("../../../docs/tutorial.md")]
+struct TutorialPage;
+
+/// Runs the examples of the pages about retries, hooks and steering.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/concepts/retries.md")]
+#[doc = include_str!("../../../docs/concepts/hooks.md")]
+#[doc = include_str!("../../../docs/concepts/steering.md")]
+struct RetryHookAndSteeringPages;
+
+/// Runs the examples of the pages about approvals.
+#[cfg(all(doctest, feature = "testing", feature = "tools", feature = "session"))]
+#[doc = include_str!("../../../docs/concepts/approvals.md")]
+#[doc = include_str!("../../../docs/guides/approvals.md")]
+struct ApprovalPages;
+
+/// Runs the examples of the guides to budgets and tests.
+#[cfg(all(doctest, feature = "testing"))]
+#[doc = include_str!("../../../docs/guides/budgets.md")]
+#[doc = include_str!("../../../docs/guides/testing.md")]
+struct BudgetAndTestGuides;
+
+/// Runs the examples of the guides to sandboxes and local models.
+#[cfg(all(doctest, feature = "tools"))]
+#[doc = include_str!("../../../docs/guides/sandbox.md")]
+#[doc = include_str!("../../../docs/guides/local-models.md")]
+struct SandboxAndLocalModelGuides;
+
+/// Runs the examples of the page about cut outputs.
+#[cfg(all(doctest, feature = "mcp"))]
+#[doc = include_str!("../../../docs/tools/read-output.md")]
+struct ReadOutputPage;
+
+/// Runs the examples of the pages about providers.
+#[cfg(all(doctest, feature = "openai-responses-ws", feature = "remote", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/providers/openai-responses.md")]
+#[doc = include_str!("../../../docs/providers/remote.md")]
+struct ProviderPages;
+
+/// Runs the examples of the runbook.
+#[cfg(all(doctest, feature = "testing", feature = "session"))]
+#[doc = include_str!("../../../docs/runbook/providers.md")]
+#[doc = include_str!("../../../docs/runbook/costs.md")]
+#[doc = include_str!("../../../docs/runbook/stuck-runs.md")]
+#[doc = include_str!("../../../docs/runbook/sessions.md")]
+#[doc = include_str!("../../../docs/runbook/durable.md")]
+struct RunbookPages;
+
+/// Runs the programs of the pages about other libraries.
+#[cfg(all(doctest, feature = "testing", feature = "tools"))]
+#[doc = include_str!("../../../docs/migration/rig.md")]
+#[doc = include_str!("../../../docs/migration/pi.md")]
+#[doc = include_str!("../../../docs/migration/phi-core.md")]
+#[doc = include_str!("../../../docs/migration/own-loop.md")]
+struct MigrationPages;

@@ -28,9 +28,7 @@ const NO_CODES: &[&str] = &["X11", "X509"];
 
 /// A code in a comment of code that is not a test, or on a page, leads a reader nowhere.
 pub(super) fn codes(file: &SourceFile, findings: &mut Vec<Finding>) {
-    let is_page = is_guide(&file.path)
-        || file.path.starts_with("docs/") && !CODED_PAGES.iter().any(|page| file.path.starts_with(page));
-    for (number, line) in prose(file, is_page).iter().enumerate() {
+    for (number, line) in prose(file, is_page(&file.path)).iter().enumerate() {
         for code in codes_in(line) {
             let text = format!(
                 "`{code}` is a code; say it in a sentence (codes belong in tests and docs/requirements.md)"
@@ -40,9 +38,9 @@ pub(super) fn codes(file: &SourceFile, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The phrases of the list are refused in comments, README.md and CONTRIBUTING.md.
+/// The phrases of the list are refused in comments and on pages.
 pub(super) fn phrases(file: &SourceFile, findings: &mut Vec<Finding>) {
-    let lines = prose(file, is_guide(&file.path));
+    let lines = prose(file, is_page(&file.path));
     let mut at = 0;
     while at < lines.len() {
         let rest = lines.get(at..).unwrap_or_default();
@@ -74,6 +72,11 @@ fn is_guide(path: &str) -> bool {
     path == "README.md"
         || path == "CONTRIBUTING.md"
         || path.starts_with("crates/") && path.ends_with("/README.md")
+}
+
+/// The pages whose language is checked: the guides, and the book except for its tables of codes.
+fn is_page(path: &str) -> bool {
+    is_guide(path) || path.starts_with("docs/") && !CODED_PAGES.iter().any(|page| path.starts_with(page))
 }
 
 /// The lines of prose: comments without their slashes, or the text of a page; code blocks are blank. All lines are blank in

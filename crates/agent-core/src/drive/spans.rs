@@ -3,7 +3,7 @@
 //! The names of the fields are those of [`names`]. Without a subscriber that wants them, no span is created.
 
 use serde_json::Value;
-use tracing::field::{Empty, debug, display};
+use tracing::field::{Empty, debug};
 use tracing::{Span, info_span};
 
 use super::config::Services;

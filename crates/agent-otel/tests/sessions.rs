@@ -11,8 +11,6 @@
 
 mod support;
 
-use std::sync::Arc;
-
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
 use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig};
@@ -27,8 +25,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 async fn live(agent: BasicAgent, store: &JsonStore) -> Vec<Seen> {
     let receiver = Receiver::start();
     let telemetry = Telemetry::to(receiver.url.clone()).with_metrics(Metrics::Omitted).start().unwrap();
-    let recorder = SessionRecorder::new(store.clone());
-    let agent = agent.with_telemetry(telemetry.connection()).with_journal(Arc::new(recorder.clone()));
+    let mut agent = agent.with_telemetry(telemetry.connection());
+    let _recorder = SessionRecorder::attach(&mut agent, store.clone());
     {
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(telemetry.layer()));
         agent.chat(PROMPT).await.unwrap();
@@ -152,9 +150,8 @@ async fn an_exported_sub_agent_is_below_its_call_and_branches_below_their_group(
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
     let scripted = |text: &'static str| ScriptedProvider::responding(move |_| ScriptedReply::text(text));
-    let agent = BasicAgent::new(ModelConfig::default())
-        .with_provider(scripted("an answer"))
-        .with_journal(Arc::new(SessionRecorder::new(store.clone())));
+    let mut agent = BasicAgent::new(ModelConfig::default()).with_provider(scripted("an answer"));
+    let _recorder = SessionRecorder::attach(&mut agent, store.clone());
     let judge = BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
     let specs = ["a", "b"].map(|s| BranchSpec::asking("why?").with_system_prompt(s));
     agent.explore_and_adopt(specs, LlmJudgeEvaluation::new(judge), EventSender::none()).await.unwrap();

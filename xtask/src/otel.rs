@@ -32,7 +32,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     };
     let phoenix = Phoenix::start(&program, &folder)?;
     say!("Phoenix listens on {}", phoenix.url);
-    let test = ["test", "--package", "looptree-otel", "--all-features", "--test", "phoenix", "--", "--nocapture"];
+    let test =
+        ["test", "--package", "looptree-otel", "--all-features", "--test", "phoenix", "--", "--nocapture"];
     cargo::run(&workspace.root, &test, &[("LOOPTREE_PHOENIX_URL", &phoenix.url)])
 }
 

@@ -20,7 +20,9 @@ pub enum OtelError {
         name: String,
     },
     /// The address needs TLS, which is not built in.
-    #[error("https:// is not built in; enable the feature tls-rustls or tls-native, or use an http:// address")]
+    #[error(
+        "https:// is not built in; enable the feature tls-rustls or tls-native, or use an http:// address"
+    )]
     NoTls,
     /// The exporter could not be created.
     #[error("the exporter could not be created: {0}")]
@@ -29,7 +31,9 @@ pub enum OtelError {
     #[error("the HTTP client of the exporter could not be created: {0}")]
     Client(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The program already has a subscriber.
-    #[error("the program already has a tracing subscriber; add `Telemetry::layer` to it instead of calling `install`")]
+    #[error(
+        "the program already has a tracing subscriber; add `Telemetry::layer` to it instead of calling `install`"
+    )]
     SubscriberExists(#[source] tracing::subscriber::SetGlobalDefaultError),
     /// The receiver did not accept what was sent, or did not answer in time.
     #[error("the OTLP receiver did not accept the telemetry: {0}")]

@@ -26,8 +26,8 @@ mod connection;
 mod content;
 mod error;
 mod exporter;
-mod http;
 mod metrics;
+mod sender;
 #[cfg(feature = "session")]
 pub mod session;
 mod telemetry;

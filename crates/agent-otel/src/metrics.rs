@@ -131,7 +131,8 @@ impl MetricsLayer {
         Self {
             call: seconds(of::CHAT_DURATION, &CALL_BOUNDS),
             first_chunk: seconds(of::FIRST_CHUNK, &CALL_BOUNDS),
-            tokens: [of::INPUT_TOKENS, of::OUTPUT_TOKENS, of::CACHE_READ, of::CACHE_WRITE, of::REASONING].map(tokens),
+            tokens: [of::INPUT_TOKENS, of::OUTPUT_TOKENS, of::CACHE_READ, of::CACHE_WRITE, of::REASONING]
+                .map(tokens),
             agent: seconds(of::AGENT_DURATION, &LOOP_BOUNDS),
             agent_calls: counts(of::AGENT_CALLS, "{call}"),
             agent_tools: counts(of::AGENT_TOOLS, "{call}"),
@@ -227,7 +228,10 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for MetricsLayer {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the duration of a span is measured where the span is observed")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the duration of a span is measured where the span is observed"
+)]
 fn now() -> Instant {
     Instant::now()
 }

@@ -19,8 +19,8 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::connection::Connection;
 use crate::error::OtelError;
 use crate::exporter::Conforming;
-use crate::http::Sender;
 use crate::metrics::MetricsLayer;
+use crate::sender::Sender;
 
 /// The target of all spans of agents.
 const TARGET: &str = "looptree";
@@ -153,7 +153,12 @@ impl Telemetry {
             Metrics::Omitted => None,
             Metrics::Sent => {
                 let exporter = self.metric_exporter(&sender)?;
-                Some(SdkMeterProvider::builder().with_resource(resource).with_periodic_exporter(exporter).build())
+                Some(
+                    SdkMeterProvider::builder()
+                        .with_resource(resource)
+                        .with_periodic_exporter(exporter)
+                        .build(),
+                )
             }
         };
         Ok(Installed { tracers, meters, content: self.content, targets: self.targets.into() })
@@ -178,7 +183,8 @@ impl Telemetry {
     }
 
     pub(crate) fn resource(&self) -> Resource {
-        let attributes = self.attributes.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
+        let attributes =
+            self.attributes.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
         let build = |service: Option<&str>| {
             let builder = Resource::builder().with_attributes(attributes.clone());
             service.map_or_else(|| builder.build(), |name| builder.with_service_name(name.to_owned()).build())
@@ -187,8 +193,13 @@ impl Telemetry {
             return build(Some(service));
         }
         let resource = build(None);
-        let name = resource.iter().find(|(key, _)| key.as_str() == "service.name").map(|(_, v)| v.to_string());
-        if name.is_none_or(|name| name.starts_with("unknown_service")) { build(Some(SERVICE)) } else { resource }
+        let name =
+            resource.iter().find(|(key, _)| key.as_str() == "service.name").map(|(_, v)| v.to_string());
+        if name.is_none_or(|name| name.starts_with("unknown_service")) {
+            build(Some(SERVICE))
+        } else {
+            resource
+        }
     }
 
     pub(crate) fn span_exporter(&self, sender: &Sender) -> Result<SpanExporter, OtelError> {
@@ -222,7 +233,16 @@ impl Telemetry {
 
 /// Returns whether the address begins with `https://`. Credentials belong into a header, so an address with them is refused.
 fn is_secure(endpoint: &str) -> Result<bool, OtelError> {
-    let given = || endpoint.split(['?', '#']).next().unwrap_or_default().rsplit('@').next().unwrap_or_default().to_owned();
+    let given = || {
+        endpoint
+            .split(['?', '#'])
+            .next()
+            .unwrap_or_default()
+            .rsplit('@')
+            .next()
+            .unwrap_or_default()
+            .to_owned()
+    };
     let url = reqwest::Url::parse(endpoint).map_err(|_| OtelError::Endpoint { given: given() })?;
     let plain = url.username().is_empty() && url.password().is_none() && url.query().is_none();
     match url.scheme() {

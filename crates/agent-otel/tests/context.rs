@@ -143,8 +143,7 @@ async fn an_mcp_server_receives_the_context_in_the_meta_of_a_call() {
         let client = McpClient::connect_http(url).await.unwrap();
         let tools = McpToolAdapter::from_client(&client).await.unwrap();
         let name = agent_core::AgentTool::name(&tools[0]).to_owned();
-        let mut agent =
-            BasicAgent::new(ModelConfig::default()).with_provider(calling(&name, json!({})));
+        let mut agent = BasicAgent::new(ModelConfig::default()).with_provider(calling(&name, json!({})));
         for tool in tools {
             agent = agent.with_tool(tool);
         }

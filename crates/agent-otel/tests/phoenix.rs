@@ -68,7 +68,8 @@ impl Phoenix {
 /// The spans as an indented tree in the order of their names.
 fn tree(spans: &[Value]) -> String {
     fn add(spans: &[Value], parent: Option<&str>, depth: usize, out: &mut String) {
-        let mut children: Vec<&Value> = spans.iter().filter(|span| span["parent_id"].as_str() == parent).collect();
+        let mut children: Vec<&Value> =
+            spans.iter().filter(|span| span["parent_id"].as_str() == parent).collect();
         let step = |span: &Value| span["attributes"][names::STEP].as_str().map(str::to_owned);
         children.sort_by_key(|span| (span["start_time"].to_string(), step(span), span["name"].to_string()));
         for span in children {
@@ -141,7 +142,8 @@ async fn phoenix_has_sub_agents_below_their_calls_and_branches_below_their_group
     let caller = BasicAgent::new(ModelConfig::default()).with_provider(outer).with_tool(inner);
     let scripted = |text: &'static str| ScriptedProvider::responding(move |_| ScriptedReply::text(text));
     let many = BasicAgent::new(ModelConfig::default()).with_provider(scripted("an answer"));
-    let judge = BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
+    let judge =
+        BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
     {
         let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(telemetry.layer()));
         caller.chat("go").await.unwrap();
@@ -153,7 +155,9 @@ async fn phoenix_has_sub_agents_below_their_calls_and_branches_below_their_group
     let lines = tree(&spans);
     println!("{lines}");
     assert_eq!(traces(&spans), 2);
-    assert!(lines.contains("    execute_tool helper\n      invoke_agent helper\n        turn\n          chat "));
+    assert!(
+        lines.contains("    execute_tool helper\n      invoke_agent helper\n        turn\n          chat ")
+    );
     let top: Vec<&str> = lines.lines().filter(|line| !line.starts_with("    ")).collect();
     assert_eq!(
         top,

@@ -80,7 +80,10 @@ async fn an_exported_session_has_the_names_parents_and_attributes_of_the_live_ru
         lines
     };
     assert_eq!(sorted(&again), sorted(&live));
-    assert_eq!(again.iter().filter(|span| span.failed).count(), live.iter().filter(|span| span.failed).count());
+    assert_eq!(
+        again.iter().filter(|span| span.failed).count(),
+        live.iter().filter(|span| span.failed).count()
+    );
     let names_of = |spans: &[Seen]| {
         let all = spans.iter().flat_map(|span| span.attributes.keys().cloned());
         let known = all.filter(|name| !UNRECORDED.contains(&name.as_str()));
@@ -135,8 +138,8 @@ async fn the_content_of_a_session_is_exported_only_if_it_is_included() {
 async fn an_exported_sub_agent_is_below_its_call_and_branches_below_their_group() {
     let dir = tempfile::tempdir().unwrap();
     let store = JsonStore::open(dir.path()).unwrap();
-    let inner = SubAgentTool::new("helper", ModelConfig::default())
-        .with_provider(ScriptedProvider::texts(["found"]));
+    let inner =
+        SubAgentTool::new("helper", ModelConfig::default()).with_provider(ScriptedProvider::texts(["found"]));
     let outer = ScriptedProvider::new([
         ScriptedReply::call("c1", "helper", json!({ "task": "look" })),
         ScriptedReply::text("done"),
@@ -152,7 +155,8 @@ async fn an_exported_sub_agent_is_below_its_call_and_branches_below_their_group(
     let scripted = |text: &'static str| ScriptedProvider::responding(move |_| ScriptedReply::text(text));
     let mut agent = BasicAgent::new(ModelConfig::default()).with_provider(scripted("an answer"));
     let _recorder = SessionRecorder::attach(&mut agent, store.clone());
-    let judge = BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
+    let judge =
+        BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
     let specs = ["a", "b"].map(|s| BranchSpec::asking("why?").with_system_prompt(s));
     agent.explore_and_adopt(specs, LlmJudgeEvaluation::new(judge), EventSender::none()).await.unwrap();
     let (receiver, exported) = recorded(&store, Content::Omitted).await;

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
-use agent_core::{
-    BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig, SystemEnvironment,
-};
+use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig, SystemEnvironment};
 use agent_otel::{Content, Installed, Metrics, Telemetry};
 use agent_tools::SubAgentTool;
 use serde_json::json;
@@ -71,7 +69,8 @@ invoke_agent looptree.loop.end=completed
 #[test]
 fn attributes_have_the_types_and_values_of_the_conventions() {
     let (receiver, spans) = exported(Content::Omitted);
-    let last = spans.iter().find(|s| s.attributes.get(names::STEP).is_some_and(|s| s == "model-1.0")).unwrap();
+    let last =
+        spans.iter().find(|s| s.attributes.get(names::STEP).is_some_and(|s| s == "model-1.0")).unwrap();
     let value = |name: &str| last.attributes.get(name).map_or("absent", String::as_str);
     assert_eq!(value(names::PROVIDER), "gcp.gemini");
     assert_eq!(value(names::OPERATION), "chat");
@@ -118,8 +117,8 @@ fn content_is_sent_if_it_is_included_and_keys_are_not() {
 fn the_loop_of_a_sub_agent_is_below_its_call() {
     let receiver = Receiver::start();
     let telemetry = telemetry(&receiver).with_metrics(Metrics::Omitted).start().unwrap();
-    let inner = SubAgentTool::new("helper", ModelConfig::default())
-        .with_provider(ScriptedProvider::texts(["found"]));
+    let inner =
+        SubAgentTool::new("helper", ModelConfig::default()).with_provider(ScriptedProvider::texts(["found"]));
     let outer = ScriptedProvider::new([
         ScriptedReply::call("c1", "helper", json!({ "task": "look" })),
         ScriptedReply::text("done"),
@@ -148,7 +147,8 @@ fn branches_and_their_judge_are_one_trace() {
     let agent = BasicAgent::new(ModelConfig::default())
         .with_provider(scripted("an answer"))
         .with_telemetry(telemetry.connection());
-    let judge = BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
+    let judge =
+        BasicAgent::new(ModelConfig::default()).with_provider(scripted("Response 2 is right.")).config();
     traced(&telemetry, async {
         let specs = ["a", "b"].map(|s| BranchSpec::asking("why?").with_system_prompt(s));
         agent.explore_and_adopt(specs, LlmJudgeEvaluation::new(judge), EventSender::none()).await.unwrap();

@@ -38,7 +38,8 @@ pub(super) fn of_sessions(sessions: &[&Session], content: Content) -> Vec<SpanDa
             if let Some(member) = &record.group {
                 let group = member.group_id.as_str();
                 let (start, end) = (own.start, own.end);
-                let span = groups.entry(group).or_insert_with(|| group_span(group, record, place.trace, start));
+                let span =
+                    groups.entry(group).or_insert_with(|| group_span(group, record, place.trace, start));
                 span.start_time = span.start_time.min(at(start));
                 span.end_time = span.end_time.max(at(end));
             }
@@ -183,7 +184,8 @@ impl<'a> LoopSpans<'a> {
         let parent = record.parent_loop_id.as_ref().map(|id| (names::LOOP_PARENT, id.to_string()));
         let agent = self.spawned_by(session).map(|name| (names::AGENT_NAME, name));
         let ended = record.ended.as_ref().map(|ended| (names::LOOP_END, ended.name().to_owned()));
-        let failed = record.ended.as_ref().filter(|e| matches!(e, Ended::Error { .. } | Ended::Interrupted { .. }));
+        let failed =
+            record.ended.as_ref().filter(|e| matches!(e, Ended::Error { .. } | Ended::Interrupted { .. }));
         let error = failed.map(|ended| (names::ERROR_TYPE, ended.name().to_owned()));
         let more = [parent, agent, ended, error];
         attributes.extend(more.into_iter().flatten().map(|(name, value)| KeyValue::new(name, value)));
@@ -303,9 +305,9 @@ impl<'a> LoopSpans<'a> {
             KeyValue::new(names::STEP, step.clone()),
             KeyValue::new(names::ATTEMPT, i64::from(turn.attempt)),
         ];
-        attributes.extend(self.record.config.max_tokens.map(|max| {
-            KeyValue::new(names::REQUEST_MAX_TOKENS, i64::from(max))
-        }));
+        attributes.extend(
+            self.record.config.max_tokens.map(|max| KeyValue::new(names::REQUEST_MAX_TOKENS, i64::from(max))),
+        );
         attributes.extend(more);
         let id = ids::span(self.record.loop_id.as_str(), &step);
         let times = (turn.calls_from, turn.calls_from);

@@ -97,8 +97,11 @@ fn seen(span: &Span) -> Seen {
 
 async fn traces(State(log): State<Arc<Mutex<Log>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
     let json = headers.get("content-type").is_some_and(|kind| kind == "application/json");
-    let request: ExportTraceServiceRequest =
-        if json { serde_json::from_slice(&body).unwrap() } else { ExportTraceServiceRequest::decode(body.clone()).unwrap() };
+    let request: ExportTraceServiceRequest = if json {
+        serde_json::from_slice(&body).unwrap()
+    } else {
+        ExportTraceServiceRequest::decode(body.clone()).unwrap()
+    };
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     log.raw.extend_from_slice(&body);
     log.headers.extend(headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())));
@@ -230,7 +233,8 @@ pub fn agent() -> BasicAgent {
         ScriptedReply::text(REPLY).using(Usage::new(10, 5, 90, 0)),
     ]);
     let look = ScriptedTool::new("look", |_: Value, _| async { Ok(ToolResult::text(RESULT)) });
-    let tools: Vec<Arc<dyn AgentTool>> = vec![Arc::new(look), Arc::new(ScriptedTool::failing("fails", RESULT))];
+    let tools: Vec<Arc<dyn AgentTool>> =
+        vec![Arc::new(look), Arc::new(ScriptedTool::failing("fails", RESULT))];
     BasicAgent::new(model())
         .with_provider(script)
         .with_system_prompt(SYSTEM)

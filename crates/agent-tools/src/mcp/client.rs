@@ -220,7 +220,8 @@ impl McpClient {
         let never = CancellationToken::new();
         let effects = Effects::Once;
         let on_progress = &mut |_| ();
-        self.call(Call { name, arguments, effects, wanted: None, cancel: &never, trace: None, on_progress }).await
+        self.call(Call { name, arguments, effects, wanted: None, cancel: &never, trace: None, on_progress })
+            .await
     }
 
     pub(super) async fn call(&self, call: Call<'_>) -> Result<McpToolCallResult, McpError> {

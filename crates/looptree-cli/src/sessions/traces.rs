@@ -22,7 +22,9 @@ pub(super) async fn send(
     let loaded = with_sub_agents(store, store.load_session(resolve(store, id).await?)?)?;
     let sessions: Vec<&Session> = loaded.iter().map(|loaded| &**loaded).collect();
     let telemetry = Telemetry::to(url).with_content(content);
-    let sent = session::export(&telemetry, &sessions).await.with_context(|| format!("cannot send to {}", plain(url)))?;
+    let sent = session::export(&telemetry, &sessions)
+        .await
+        .with_context(|| format!("cannot send to {}", plain(url)))?;
     screen.line(&format!("sent: {} spans in {} traces", sent.spans, sent.traces));
     Ok(Exit::Done)
 }

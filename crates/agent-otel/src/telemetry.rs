@@ -187,7 +187,10 @@ impl Telemetry {
             self.attributes.iter().map(|(name, value)| KeyValue::new(name.clone(), value.clone()));
         let build = |service: Option<&str>| {
             let builder = Resource::builder().with_attributes(attributes.clone());
-            service.map_or_else(|| builder.build(), |name| builder.with_service_name(name.to_owned()).build())
+            match service {
+                Some(name) => builder.with_service_name(name.to_owned()).build(),
+                None => builder.build(),
+            }
         };
         if let Some(service) = &self.service {
             return build(Some(service));

@@ -164,9 +164,9 @@ impl<'a> LoopSpans<'a> {
 
     fn loop_name(&self, session: &Session) -> String {
         let kind = match self.record.group.as_ref().map(|member| member.role) {
-            None => names::INVOKE_AGENT,
             Some(GroupRole::Branch { .. }) => "branch",
             Some(GroupRole::Judge) => "judge",
+            _ => names::INVOKE_AGENT,
         };
         self.spawned_by(session).map_or_else(|| kind.to_owned(), |agent| format!("{kind} {agent}"))
     }

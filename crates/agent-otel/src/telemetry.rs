@@ -53,8 +53,7 @@ pub enum Metrics {
 /// The settings of telemetry. [`install`](Self::install) and [`start`](Self::start) begin to export.
 ///
 /// The variables of the OpenTelemetry specification apply where the program sets nothing: `OTEL_EXPORTER_OTLP_ENDPOINT`,
-/// `OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_EXPORTER_OTLP_PROTOCOL` (`http/protobuf`, the default, or `http/json`), the same
-/// for `_TRACES_` and `_METRICS_`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` and
+/// `OTEL_EXPORTER_OTLP_HEADERS`, the same for `_TRACES_` and `_METRICS_`, `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_TRACES_SAMPLER`, `OTEL_BSP_*` and
 /// `OTEL_METRIC_EXPORT_INTERVAL`. Values of headers do not appear in `Debug`.
 #[derive(Clone, Default)]
 pub struct Telemetry {

@@ -14,7 +14,7 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 /// Returns the allocations of a run with a tool call.
 fn allocations(change: impl Fn(BasicAgent) -> BasicAgent) -> usize {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let script =
         ScriptedProvider::new([ScriptedReply::call("c1", "look", json!({})), ScriptedReply::text("done")]);
     let agent = BasicAgent::new(ModelConfig::default())

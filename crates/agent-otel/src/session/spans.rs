@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use agent_core::event::{RetryNote, SpawningCall, ToolExecutionEnd};
+use agent_core::event::{SpawningCall, ToolExecutionEnd};
 use agent_core::trace::names;
 use agent_core::{
-    AgentEvent, AssistantMessage, CostConfig, Ended, GroupRole, Message, MessageRef, StopReason, Timestamp,
-    Usage,
+    AgentEvent, AssistantMessage, Ended, GroupRole, Message, MessageRef, StopReason, Timestamp, Usage,
 };
 use agent_session::{LoopRecord, Session};
 use opentelemetry::trace::{SpanId, SpanKind, Status, TraceId};
@@ -209,7 +208,7 @@ impl<'a> LoopSpans<'a> {
                     open_chat: None,
                 });
             }
-            AgentEvent::RetryStart(note) => self.retry(note),
+            AgentEvent::RetryStart(_) => self.retry(),
             AgentEvent::MessageEnd { message, superseded, .. } => self.reply(message, *superseded),
             AgentEvent::TurnContinued { .. } => {
                 if let Some(turn) = &mut self.turn {
@@ -232,13 +231,15 @@ impl<'a> LoopSpans<'a> {
         Place { above: self.turn.as_ref().map_or_else(of_loop, |turn| turn.id), ..self.place }
     }
 
-    fn retry(&mut self, _: &RetryNote) {
+    /// Adds the span of a failed call. What arrived of its reply follows, if anything did.
+    fn retry(&mut self) {
         let config = &self.record.config;
-        let attributes = vec![
+        let mut attributes = vec![
             KeyValue::new(names::PROVIDER, names::provider(&config.provider).to_owned()),
             KeyValue::new(names::REQUEST_MODEL, config.model.clone()),
             KeyValue::new(names::ERROR_TYPE, names::OTHER_ERROR),
         ];
+        self.push_spending(&mut attributes, &Usage::default(), &config.model);
         self.chat(&config.model, attributes);
         if let Some(turn) = &mut self.turn {
             turn.attempt += 1;
@@ -247,15 +248,26 @@ impl<'a> LoopSpans<'a> {
         }
     }
 
+    /// Adds the tokens of a model call, and their cost if the prices of the model are recorded.
+    fn push_spending(&self, attributes: &mut Vec<KeyValue>, usage: &Usage, model: &str) {
+        push_usage(attributes, usage);
+        let prices = self.record.config.prices.as_ref().filter(|_| model == self.record.config.model);
+        let dollars = prices.and_then(|prices| names::dollars(usage, prices));
+        attributes.extend(dollars.map(|dollars| KeyValue::new(names::COST, dollars)));
+    }
+
     fn reply(&mut self, message: &'a MessageRef, superseded: bool) {
         let Some(reply) = message.as_llm().and_then(Message::as_assistant) else { return };
         let Some(turn) = &mut self.turn else { return };
         let announced = std::mem::take(&mut turn.is_retrying);
         turn.calls_from = turn.calls_from.max(turn.start);
         if superseded && announced {
-            // The call has its span already; add what arrived of its reply.
+            // The call has its span already, without what arrived of its reply.
+            let mut attributes = Vec::new();
+            self.push_spending(&mut attributes, &reply.usage, &reply.model);
             if let Some(span) = self.spans.last_mut() {
-                push_usage(&mut span.attributes, &reply.usage);
+                span.attributes.retain(|known| attributes.iter().all(|new| new.key != known.key));
+                span.attributes.extend(attributes);
             }
             return;
         }
@@ -272,11 +284,7 @@ impl<'a> LoopSpans<'a> {
             KeyValue::new(names::PROVIDER, names::provider(&reply.provider).to_owned()),
             KeyValue::new(names::REQUEST_MODEL, reply.model.clone()),
         ];
-        push_usage(&mut attributes, &reply.usage);
-        let prices = self.record.config.prices.as_ref().filter(|_| reply.model == self.record.config.model);
-        if let Some(dollars) = prices.and_then(|prices: &CostConfig| names::dollars(&reply.usage, prices)) {
-            attributes.push(KeyValue::new(names::COST, dollars));
-        }
+        self.push_spending(&mut attributes, &reply.usage, &reply.model);
         match reply.stop_reason {
             StopReason::Aborted => attributes.push(KeyValue::new(names::ERROR_TYPE, "aborted")),
             StopReason::Error => attributes.push(KeyValue::new(names::ERROR_TYPE, names::OTHER_ERROR)),

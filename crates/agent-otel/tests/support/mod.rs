@@ -21,27 +21,27 @@ use prost::Message as _;
 use serde_json::{Value, json};
 
 /// A secret that no telemetry may contain.
-pub const KEY: &str = "sk-planted-4c1f0f6d";
+pub(crate) const KEY: &str = "sk-planted-4c1f0f6d";
 /// Texts of the conversation that no telemetry may contain by default.
-pub const PROMPT: &str = "planted-prompt-text";
-pub const SYSTEM: &str = "planted-system-prompt";
-pub const REPLY: &str = "planted-reply-text";
-pub const ARGUMENT: &str = "planted-argument";
-pub const RESULT: &str = "planted-result";
-pub const PLANTED: [&str; 5] = [PROMPT, SYSTEM, REPLY, ARGUMENT, RESULT];
+pub(crate) const PROMPT: &str = "planted-prompt-text";
+pub(crate) const SYSTEM: &str = "planted-system-prompt";
+pub(crate) const REPLY: &str = "planted-reply-text";
+pub(crate) const ARGUMENT: &str = "planted-argument";
+pub(crate) const RESULT: &str = "planted-result";
+pub(crate) const PLANTED: [&str; 5] = [PROMPT, SYSTEM, REPLY, ARGUMENT, RESULT];
 
 /// A span with its attributes as text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    pub trace: String,
-    pub id: String,
-    pub parent: String,
-    pub name: String,
-    pub kind: i32,
-    pub failed: bool,
-    pub start: u64,
-    pub end: u64,
-    pub attributes: BTreeMap<String, String>,
+pub(crate) struct Seen {
+    pub(crate) trace: String,
+    pub(crate) id: String,
+    pub(crate) parent: String,
+    pub(crate) name: String,
+    pub(crate) kind: i32,
+    pub(crate) failed: bool,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) attributes: BTreeMap<String, String>,
 }
 
 #[derive(Default)]
@@ -54,8 +54,8 @@ struct Log {
 }
 
 #[derive(Clone)]
-pub struct Receiver {
-    pub url: String,
+pub(crate) struct Receiver {
+    pub(crate) url: String,
     log: Arc<Mutex<Log>>,
 }
 
@@ -96,12 +96,7 @@ fn seen(span: &Span) -> Seen {
 }
 
 async fn traces(State(log): State<Arc<Mutex<Log>>>, headers: HeaderMap, body: Bytes) -> StatusCode {
-    let json = headers.get("content-type").is_some_and(|kind| kind == "application/json");
-    let request: ExportTraceServiceRequest = if json {
-        serde_json::from_slice(&body).unwrap()
-    } else {
-        ExportTraceServiceRequest::decode(body.clone()).unwrap()
-    };
+    let request = ExportTraceServiceRequest::decode(body.clone()).unwrap();
     let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
     log.raw.extend_from_slice(&body);
     log.headers.extend(headers.iter().map(|(n, v)| (n.to_string(), v.to_str().unwrap().to_owned())));
@@ -150,7 +145,7 @@ async fn metrics(State(log): State<Arc<Mutex<Log>>>, body: Bytes) -> StatusCode 
 
 impl Receiver {
     /// Starts a receiver on its own thread, which ends with the process of the test.
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let log = Arc::new(Mutex::new(Log::default()));
         let app = Router::new()
             .route("/v1/traces", post(traces))
@@ -168,32 +163,32 @@ impl Receiver {
         Self { url: format!("http://{}", rx.recv().unwrap()), log }
     }
 
-    pub fn spans(&self) -> Vec<Seen> {
+    pub(crate) fn spans(&self) -> Vec<Seen> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).spans.clone()
     }
 
-    pub fn metrics(&self) -> BTreeMap<String, (String, f64, u64)> {
+    pub(crate) fn metrics(&self) -> BTreeMap<String, (String, f64, u64)> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).metrics.clone()
     }
 
-    pub fn resources(&self) -> Vec<BTreeMap<String, String>> {
+    pub(crate) fn resources(&self) -> Vec<BTreeMap<String, String>> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).resources.clone()
     }
 
-    pub fn header(&self, name: &str) -> Option<String> {
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.clone())
     }
 
     /// Returns whether any request contained this text.
-    pub fn contains(&self, text: &str) -> bool {
+    pub(crate) fn contains(&self, text: &str) -> bool {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.raw.windows(text.len()).any(|window| window == text.as_bytes())
     }
 }
 
 /// Returns the spans as an indented tree, in the order of their start; each line has the name and these attributes.
-pub fn tree(spans: &[Seen], fields: &[&str]) -> String {
+pub(crate) fn tree(spans: &[Seen], fields: &[&str]) -> String {
     fn add(spans: &[Seen], parent: &str, depth: usize, fields: &[&str], out: &mut String) {
         let mut children: Vec<&Seen> = spans.iter().filter(|span| span.parent == parent).collect();
         let order = |span: &Seen| (span.start, span.attributes.get("looptree.step").cloned());
@@ -216,7 +211,7 @@ pub fn tree(spans: &[Seen], fields: &[&str]) -> String {
 }
 
 /// A model with prices, a key, and a name of a known provider.
-pub fn model() -> ModelConfig {
+pub(crate) fn model() -> ModelConfig {
     let mut model = ModelConfig::default();
     model.provider = "google".into();
     model.id = "gemini-3-pro".into();
@@ -226,7 +221,7 @@ pub fn model() -> ModelConfig {
 }
 
 /// An agent whose run has a failed call, a retry, a tool call that fails, one that succeeds, and a reply.
-pub fn agent() -> BasicAgent {
+pub(crate) fn agent() -> BasicAgent {
     let script = ScriptedProvider::new([
         ScriptedReply::error(ErrorKind::Network, "gone"),
         ScriptedReply::call("c1", "look", json!({ "at": ARGUMENT })).and_call("c2", "fails", json!({})),

@@ -19,6 +19,7 @@ mod features;
 mod fuzz;
 mod interop;
 mod mutants;
+mod otel;
 mod package;
 mod postgres;
 mod requests;
@@ -65,6 +66,7 @@ cargo xtask COMMAND
                          runs the official MCP conformance suite against our client and server (not in ci: downloads it)
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
   postgres               starts a Postgres server under target/, from this machine or npm, and prints its URL (not in ci)
+  otel                   installs and starts Phoenix, and checks the traces that arrive there (not in ci: downloads it)
   crash [--kills N] [--seed S] [--store json|sqlite|postgres]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
   restate                installs a Restate server below target, for the tests of durable sessions (downloads it)
@@ -121,6 +123,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
+        "otel" => otel::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
         "postgres" => postgres::run(&workspace, rest),
         "size" => size::run(rest),

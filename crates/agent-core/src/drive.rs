@@ -48,6 +48,7 @@ mod services;
 mod shell;
 mod spans;
 mod stream;
+mod telemetry;
 mod tool_decision;
 
 #[cfg(test)]
@@ -65,7 +66,9 @@ pub use inherit::Inheritance;
 pub use member::GroupLoop;
 pub use perform::Performer;
 pub use services::RunServices;
+pub(crate) use spans::group as group_span;
 pub use stream::{AgentLoopResult, AgentLoopStream, StreamError, agent_loop_stream};
+pub use telemetry::{SpanContent, Telemetry};
 
 pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use instructions::record_instructions;

@@ -67,7 +67,7 @@ pub use judge::{DEFAULT_JUDGE_PROMPT, Judge, Judging, LlmJudgeEvaluation};
 pub use outcome::{BranchEnd, ParallelLoopOutcome};
 
 use crate::budget::Budget;
-use crate::drive::EventSender;
+use crate::drive::{EventSender, Telemetry};
 use crate::environment::Environment;
 use crate::event::AgentEvent;
 use crate::identity::{LoopId, ToolCallId, ToolName};
@@ -123,6 +123,8 @@ pub struct Evaluation<'a> {
     pub journal: Option<&'a Arc<dyn Journal>>,
     /// The budget of the first branch that has one. A judge that calls a model charges it as well.
     pub budget: Option<&'a Budget>,
+    /// The telemetry of the first branch that has one. A judge without its own uses it.
+    pub telemetry: Option<&'a Arc<dyn Telemetry>>,
     /// The receiver of the events.
     pub tx: &'a EventSender,
     /// Cancelled together with the branches.

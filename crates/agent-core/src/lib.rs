@@ -65,6 +65,7 @@ mod tagged;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tool;
+pub mod trace;
 mod value_depth;
 mod wire;
 

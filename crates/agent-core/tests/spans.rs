@@ -171,7 +171,7 @@ async fn a_compaction_is_a_span() {
     assert!(tree.contains("    compaction looptree.compaction.reason=Budget\n"), "{tree}");
 }
 
-/// Each branch and the judge is a loop with a span of its own, below the span of the caller.
+/// Each branch and the judge is a loop with a span of its own, below the span of the group.
 #[tokio::test]
 async fn branches_and_the_judge_are_spans() {
     let of = |text| config(ScriptedProvider::texts([text]));
@@ -192,10 +192,10 @@ async fn branches_and_the_judge_are_spans() {
     .await;
     assert!(matches!(result, Ok(1)), "{result:?}");
     let tree = keeper.tree(&[]);
-    let top: Vec<&str> = tree.lines().filter(|line| !line.starts_with("    ")).collect();
-    assert_eq!(top, ["request", "  branch", "  branch", "  judge"]);
+    let top: Vec<&str> = tree.lines().filter(|line| !line.starts_with("      ")).collect();
+    assert_eq!(top, ["request", "  group", "    branch", "    branch", "    judge"]);
     let count = |line| tree.lines().filter(|other| *other == line).count();
-    assert_eq!((count("    turn"), count("      chat")), (3, 3), "{tree}");
+    assert_eq!((count("      turn"), count("        chat")), (3, 3), "{tree}");
 }
 
 /// Without a subscriber, a run creates no span.
@@ -210,4 +210,74 @@ async fn nothing_is_created_for_a_subscriber_that_wants_nothing() {
     let ran = agent_loop(vec!["go".into()], &mut context, &config, tx, CancellationToken::new());
     assert!(ran.with_subscriber(quiet).await.is_ok());
     assert_eq!(keeper.tree(&[]), "");
+}
+
+/// The trace contexts that were asked for, and the kinds of content that were passed.
+#[derive(Debug, Default)]
+struct Counting(Mutex<Vec<&'static str>>);
+
+const PARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+impl agent_core::drive::Telemetry for Counting {
+    fn context(&self, _: &tracing::Span) -> Option<agent_core::trace::TraceContext> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push("context");
+        agent_core::trace::TraceContext::new(PARENT)
+    }
+
+    fn content(&self, _: &tracing::Span, content: agent_core::drive::SpanContent<'_>) {
+        use agent_core::drive::SpanContent as Of;
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(match content {
+            Of::Request(_) => "request",
+            Of::Reply(_) => "reply",
+            Of::Arguments(_) => "arguments",
+            Of::Result(_) => "result",
+            _ => "other",
+        });
+    }
+}
+
+/// The model and the tool receive the context of a connected tracing system, and none without it.
+#[tokio::test]
+async fn requests_and_tools_receive_a_trace_context_only_if_one_is_connected() {
+    for connected in [true, false] {
+        let model = Arc::new(ScriptedProvider::new([
+            ScriptedReply::call("c1", "look", json!({})),
+            ScriptedReply::text("done"),
+        ]));
+        let received = Arc::new(Mutex::new(None));
+        let given = Arc::clone(&received);
+        let look = ScriptedTool::new("look", move |_, ctx: agent_core::ToolContext| {
+            *given.lock().unwrap_or_else(PoisonError::into_inner) = ctx.trace.clone();
+            async { Ok(ToolResult::text("seen")) }
+        });
+        let environment = Arc::new(ManualEnvironment::skipping(1_000));
+        let mut config = AgentLoopConfig::new(model.clone(), ModelConfig::default(), environment);
+        let counting = Arc::new(Counting::default());
+        if connected {
+            config.services.telemetry = Some(counting.clone());
+        }
+        let tools: Vec<Arc<dyn agent_core::AgentTool>> = vec![Arc::new(look)];
+        let mut context = AgentContext::new("").with_tools(tools);
+        let (tx, _) = event_channel();
+        let run = agent_loop(vec!["go".into()], &mut context, &config, tx, CancellationToken::new());
+        let (ran, _) = traced(run).await;
+        assert!(ran.is_ok());
+        let of_tool = received.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let of_tool = of_tool.map(|trace| trace.traceparent().to_owned());
+        let of_models: Vec<Option<String>> = model
+            .requests()
+            .iter()
+            .map(|request| request.trace.as_ref().map(|trace| trace.traceparent().to_owned()))
+            .collect();
+        let asked = counting.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if connected {
+            assert_eq!(of_tool.as_deref(), Some(PARENT));
+            assert_eq!(of_models, [Some(PARENT.to_owned()), Some(PARENT.to_owned())]);
+            let once = ["context", "request", "reply"];
+            let tool = ["context", "arguments", "result"];
+            assert_eq!(asked, [once, tool, once].concat());
+        } else {
+            assert_eq!((of_tool, of_models, asked), (None, vec![None, None], vec![]));
+        }
+    }
 }

@@ -28,6 +28,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use agent_core::trace::names;
 use agent_core::{
     CancellationToken, Completion, EventSink, ModelConfig, ModelRequest, ProviderError, Secret, StreamEvent,
     StreamProvider, ToolLoading, ToolSearchForm, Usage,
@@ -176,11 +177,14 @@ impl StreamProvider for RateLimited {
             return self.provider.stream(request, sink, cancel).await;
         };
         let lane = self.lane(request, *limit);
+        let arrived = Instant::now();
         let number = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(ProviderError::Cancelled),
             number = lane.enter(limit.tokens_per_minute.map_or(0, |_| estimate(request))) => number,
         };
+        // The current span is that of the model call.
+        tracing::Span::current().record(names::QUEUE, arrived.elapsed().as_secs_f64());
         let mut used = None;
         let mut counting = |event: StreamEvent<'_>| {
             if let StreamEvent::Usage(usage) = event {

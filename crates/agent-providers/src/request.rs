@@ -7,6 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(any(feature = "openai-chat", feature = "openai-responses"))]
 use agent_core::ThinkingLevel;
+use agent_core::trace::TraceContext;
 use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, Secret};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 
@@ -233,6 +234,16 @@ pub(crate) fn apply_custom(headers: &mut HeaderMap, request: &ModelRequest) -> R
         }
     }
     Ok(())
+}
+
+/// Adds the headers of the W3C recommendation *Trace Context*. Headers of the caller replace them.
+pub(crate) fn apply_trace(headers: &mut HeaderMap, trace: &TraceContext) {
+    let values = [("traceparent", Some(trace.traceparent())), ("tracestate", trace.tracestate())];
+    for (name, value) in values {
+        if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
+            headers.insert(HeaderName::from_static(name), value);
+        }
+    }
 }
 
 /// Returns the name that the OpenAI protocols have for a thinking level. `minimal`, `xhigh` and `max` are sent only to models

@@ -95,6 +95,17 @@ pub enum ProcessTracking {
     Cgroup,
 }
 
+/// Whether commands receive the trace context of their call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum TraceVariables {
+    /// They do not. This is the default.
+    #[default]
+    Omitted,
+    /// In the variables `TRACEPARENT` and `TRACESTATE`, which programs with OpenTelemetry read.
+    Set,
+}
+
 /// The `bash` tool, which runs a command with `bash -c`.
 #[derive(Clone)]
 pub struct BashTool {
@@ -114,6 +125,7 @@ pub struct BashTool {
     tracking: ProcessTracking,
     slots: CommandSlots,
     work: Option<BackgroundWork>,
+    trace: TraceVariables,
 }
 
 impl BashTool {
@@ -138,6 +150,7 @@ impl BashTool {
             tracking: ProcessTracking::Marker,
             slots: CommandSlots::of_process(),
             work: None,
+            trace: TraceVariables::Omitted,
         }
     }
 
@@ -244,6 +257,14 @@ impl BashTool {
         self
     }
 
+    /// Sets whether commands receive the trace context of their call in their environment. There is one only if the agent is
+    /// connected to a tracing system.
+    #[must_use]
+    pub fn with_trace_variables(mut self, trace: TraceVariables) -> Self {
+        self.trace = trace;
+        self
+    }
+
     /// Lets the model start commands in the background, with the argument `background`. They are bounded by this work and
     /// not by the [slots](Self::with_slots), and their output goes to its store. Default: none, and no such argument.
     #[must_use]
@@ -305,6 +326,7 @@ impl fmt::Debug for BashTool {
             .field("tracking", &self.tracking)
             .field("slots", &self.slots)
             .field("work", &self.work)
+            .field("trace", &self.trace)
             .finish()
     }
 }

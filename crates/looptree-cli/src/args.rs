@@ -268,7 +268,7 @@ pub(crate) enum Sessions {
         #[arg(long, value_name = "N")]
         turn: Option<usize>,
     },
-    /// Writes a session to a file, or to the standard output.
+    /// Writes a session to a file, or to the standard output, or sends it as traces.
     Export {
         /// The session: its id or the beginning of it.
         id: String,
@@ -278,6 +278,12 @@ pub(crate) enum Sessions {
         /// The file, which must not exist.
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Sends the session to this OTLP receiver, such as http://localhost:4318, instead of writing a file.
+        #[arg(long, value_name = "URL", conflicts_with_all = ["form", "output"])]
+        otlp: Option<String>,
+        /// Sends the text of the conversation, too.
+        #[arg(long, requires = "otlp")]
+        content: bool,
     },
     /// Deletes sessions of the directory.
     Delete {

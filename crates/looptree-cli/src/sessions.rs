@@ -1,9 +1,12 @@
 //! The sessions of a directory: listing, searching, showing, forking, exporting, deleting.
 
+mod traces;
+
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use looptree::Timestamp;
+use looptree::otel::Content;
 use looptree::prelude::*;
 use looptree::session::{
     FoundSessions, OutlineTurn, Point, Session, SessionQuery, SessionSummary, pi, to_markdown,
@@ -28,7 +31,13 @@ pub(crate) async fn run(what: Sessions, store: &JsonStore, screen: &Screen) -> R
         }
         Sessions::Show { id, tree } => show(store, &id, tree, screen).await,
         Sessions::Fork { id, turn } => fork(store, &id, turn, screen).await,
-        Sessions::Export { id, form, output } => export(store, &id, form, output.as_deref(), screen).await,
+        Sessions::Export { id, otlp: Some(url), content, .. } => {
+            let content = if content { Content::Included } else { Content::Omitted };
+            traces::send(store, &id, &url, content, screen).await
+        }
+        Sessions::Export { id, form, output, .. } => {
+            export(store, &id, form, output.as_deref(), screen).await
+        }
         Sessions::Delete { ids } => {
             for id in ids {
                 let id = resolve(store, &id).await?;

@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports six others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
+//! This crate re-exports seven others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim`, telemetry from `looptree-otel` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -54,8 +54,9 @@
 //! | `tls-native` | TLS of the operating system | no |
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `sim` | simulation testing of agents | no |
+//! | `otel` | traces and metrics by OpenTelemetry | no |
 //! | `restate` | sessions on a Restate server, which survive their processes | no |
-//! | `full` | all features except `tls-native`, `sim` and `restate` | no |
+//! | `full` | all features except `tls-native`, `sim`, `otel` and `restate` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -65,8 +66,11 @@ pub use agent_core::testing;
 #[doc(inline)]
 pub use agent_core::{
     agent, answer, budget, compat, context, drive, environment, evaluation, event, fold, history, hooks,
-    identity, journal, limits, message, model, parallel, prefix, provider, retry, route, run, tool,
+    identity, journal, limits, message, model, parallel, prefix, provider, retry, route, run, tool, trace,
 };
+#[cfg(feature = "otel")]
+#[doc(inline)]
+pub use agent_otel as otel;
 #[doc(inline)]
 pub use agent_providers as providers;
 #[cfg(feature = "restate")]
@@ -248,6 +252,11 @@ struct JournalGuide;
 #[cfg(all(doctest, feature = "testing"))]
 #[doc = include_str!("../../../docs/guides/tracing.md")]
 struct TracingGuide;
+
+/// Compiles the examples of the guide to telemetry.
+#[cfg(all(doctest, feature = "otel", feature = "anthropic", feature = "session", feature = "tools"))]
+#[doc = include_str!("../../../docs/guides/telemetry.md")]
+struct TelemetryGuide;
 
 /// Runs the example of the guide to a driver.
 #[cfg(all(doctest, feature = "testing"))]

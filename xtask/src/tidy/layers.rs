@@ -11,8 +11,15 @@ use crate::syntax::names::{Names, Target, imports_of};
 use crate::syntax::{Crate, attributes, is_test_only};
 
 /// The crates whose modules are checked.
-const CRATES: &[&str] =
-    &["agent_core", "agent_providers", "agent_restate", "agent_session", "agent_sim", "agent_tools"];
+const CRATES: &[&str] = &[
+    "agent_core",
+    "agent_otel",
+    "agent_providers",
+    "agent_restate",
+    "agent_session",
+    "agent_sim",
+    "agent_tools",
+];
 
 /// The crate whose modules have an order.
 const CORE: &str = "agent_core";
@@ -20,7 +27,7 @@ const CORE: &str = "agent_core";
 /// The layers of agent-core, lowest first. A module may import modules of its own layer and of lower ones.
 const CORE_LAYERS: &[&[&str]] = &[
     &["environment", "identity", "limits", "retry", "shared", "tagged", "value_depth", "wire"],
-    &["answer", "history", "message", "model", "provider", "route", "tool"],
+    &["answer", "history", "message", "model", "provider", "route", "tool", "trace"],
     &["budget", "context", "event", "fold", "prefix"],
     &["journal", "run"],
     &["drive", "hooks"],

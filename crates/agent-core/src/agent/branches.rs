@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::{AgentError, AgentHandle, IntoPrompt};
 use crate::drive::{AgentContext, AgentLoopConfig, EventReceiver, EventSender, event_channel};
@@ -168,9 +169,10 @@ impl AgentHandle {
         }
         let (group_id, aborted) = (setup.group_id, cancel.clone());
         let (done, outcomes) = oneshot::channel();
-        env.spawn(Box::pin(async move {
+        let task = async move {
             let _ = done.send(prepared.run(&EventSender::none(), &aborted).await);
-        }))?;
+        };
+        env.spawn(Box::pin(task.in_current_span()))?;
         Ok(Exploration { group_id, branches: explored, cancel, outcomes })
     }
 

@@ -20,6 +20,7 @@ use super::config::{AgentContext, AgentLoopConfig, Spawned};
 use super::inherit::Inheritance;
 use super::member::{Driven, GroupLoop};
 use super::perform::Performer;
+use super::services::RunServices;
 use crate::budget::{AccountState, BudgetSnapshot, Spending};
 use crate::environment::BoxFuture;
 use crate::event::{Ended, SpawningCall};
@@ -221,6 +222,9 @@ impl ReadyChild {
         config.policy.grace = config.policy.grace.min(grace);
         if config.services.budget.is_none() {
             config.services.budget = ctx.budget().cloned();
+        }
+        if let Some(caller) = ctx.services::<RunServices>().and_then(|services| services.config.as_ref()) {
+            config.services.inherit_telemetry(&caller.services);
         }
         let mut tools = child.tools;
         if delegation.inheritance() == Inheritance::Restricted {

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, LazyLock};
 
 use super::LoopError;
+use super::telemetry::Telemetry;
 use crate::budget::{Budget, BudgetError};
 use crate::context::{CompactionStrategy, HeuristicTokenCounter, TokenCounter};
 use crate::environment::Environment;
@@ -42,6 +43,8 @@ pub struct Services {
     pub journal: Option<Arc<dyn Journal>>,
     /// A budget that this loop shares with all other holders of the same account. Default: none.
     pub budget: Option<Budget>,
+    /// Connects the spans of the loop to a tracing system. Default: none, no trace context is passed to others.
+    pub telemetry: Option<Arc<dyn Telemetry>>,
 }
 
 impl Services {
@@ -56,6 +59,7 @@ impl Services {
             compaction: None,
             journal: None,
             budget: None,
+            telemetry: None,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The restrictions that a child loop inherits from the run that starts it.
 
-use super::config::AgentLoopConfig;
+use super::config::{AgentLoopConfig, Services};
 use super::services::RunServices;
 use crate::tool::{Confinement, ToolContext, Tools};
 
@@ -34,6 +34,7 @@ impl AgentLoopConfig {
             self.services.budget = services.budget.clone();
         }
         let Some(caller) = services.config.as_ref() else { return };
+        self.services.inherit_telemetry(&caller.services);
         let above = &caller.hooks.tool;
         if !above.before.is_empty() {
             let own = &mut self.hooks.tool;
@@ -46,6 +47,15 @@ impl AgentLoopConfig {
         }
         if self.policy.max_concurrent_tools.is_none() && policy.max_concurrent_tools.is_some() {
             self.policy.max_concurrent_tools = policy.max_concurrent_tools;
+        }
+    }
+}
+
+impl Services {
+    /// Takes the connection to the tracing system from `caller`, unless there is one.
+    pub(super) fn inherit_telemetry(&mut self, caller: &Self) {
+        if self.telemetry.is_none() {
+            self.telemetry.clone_from(&caller.telemetry);
         }
     }
 }

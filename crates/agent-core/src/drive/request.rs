@@ -102,6 +102,7 @@ impl RequestParts<'_> {
             options,
             model,
             history,
+            trace: None,
         }
     }
 }

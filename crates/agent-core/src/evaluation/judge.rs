@@ -126,6 +126,9 @@ impl LlmJudgeEvaluation {
         if config.services.budget.is_none() {
             config.services.budget = evaluation.budget.cloned();
         }
+        if config.services.telemetry.is_none() {
+            config.services.telemetry = evaluation.telemetry.cloned();
+        }
         let mut context = AgentContext::new(Arc::clone(&self.system_prompt));
         context.loop_id = Some(group.judge_id(&config.config_segment()));
         context.session_id = Some(group.session_id.clone());

@@ -6,12 +6,15 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use super::error::ParallelError;
 use super::result::ParallelLoopResult;
 use super::{Branch, Group, GroupEnd, GroupInput, GroupStep};
 use crate::budget::Budget;
-use crate::drive::{AgentContext, AgentLoopConfig, Driving, EventSender, GroupLoop, LoopError, panic_text};
+use crate::drive::{
+    AgentContext, AgentLoopConfig, Driving, EventSender, GroupLoop, LoopError, group_span, panic_text,
+};
 use crate::environment::Environment;
 use crate::evaluation::{
     Evaluated, Evaluation, EvaluationError, EvaluationStrategy, GroupSetup, ParallelLoopOutcome,
@@ -118,9 +121,10 @@ impl GroupPlan {
         let services = || self.loops.iter().map(|l| &l.config.services);
         let budget: Option<&Budget> = services().find_map(|s| s.budget.as_ref());
         let journal = services().find_map(|s| s.journal.as_ref());
+        let telemetry = services().find_map(|s| s.telemetry.as_ref());
         let prompts = self.loops.first().map_or(&[][..], |l| &l.prompts);
         let (group, environment) = (&self.setup, &self.environment);
-        Evaluation { prompts, outcomes, group, environment, journal, budget, tx, cancel }
+        Evaluation { prompts, outcomes, group, environment, journal, budget, telemetry, tx, cancel }
     }
 
     /// Returns the journals of the branches, each once.
@@ -210,8 +214,19 @@ impl Prepared {
         Ok(self.drive(None, tx, cancel).await?.outcomes)
     }
 
-    /// Performs the steps of the group until it ends.
+    /// Performs the steps of the group until it ends, in the span of the group.
     async fn drive(
+        self,
+        strategy: Option<&dyn EvaluationStrategy>,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<Driven, ParallelError> {
+        let setup = &self.plan.setup;
+        let span = group_span(setup.group_id.as_str(), setup.session_id.as_str());
+        self.perform(strategy, tx, cancel).instrument(span).await
+    }
+
+    async fn perform(
         self,
         strategy: Option<&dyn EvaluationStrategy>,
         tx: &EventSender,

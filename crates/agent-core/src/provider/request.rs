@@ -10,6 +10,7 @@ use crate::message::{AssistantMessage, Message};
 use crate::model::{ModelConfig, Secret};
 use crate::shared::Shared;
 use crate::tool::ToolDefinitions;
+use crate::trace::TraceContext;
 
 /// A request to a model. Every call in its history has a result.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct ModelRequest {
     /// Reports a message with which the user steers the reply. `None` if steering waits for the end of the reply, as with
     /// [`SteeringPolicy::AfterTurn`](crate::SteeringPolicy::AfterTurn), and for requests without a run.
     pub steering: Option<SteeringFeed>,
+    /// The trace context that is sent with the request. `None`, the default, sends none.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl ModelRequest {
@@ -47,6 +50,7 @@ impl ModelRequest {
             session_id: None,
             options: Shared::default(),
             steering: None,
+            trace: None,
         }
     }
 

@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::ToolResult;
 use crate::environment::Environment;
 use crate::identity::{LoopId, StepKey, ToolCallId, ToolName};
+use crate::trace::TraceContext;
 
 /// Services that a run offers to its tools, such as its model provider, its journal and its budget.
 ///
@@ -45,6 +46,8 @@ pub struct ToolContext {
     pub environment: Arc<dyn Environment>,
     /// The services of the run that makes the call; `None` outside of a run.
     pub services: Option<Arc<dyn ToolServices>>,
+    /// The trace context of the call, for requests that the tool sends. `None` without a connected tracing system.
+    pub trace: Option<Box<TraceContext>>,
 }
 
 impl ToolContext {
@@ -63,6 +66,7 @@ impl ToolContext {
             resolved_arguments: None,
             environment,
             services: None,
+            trace: None,
         }
     }
 

@@ -13,7 +13,7 @@ use super::body::RINGS;
 use super::guard::{Guard, Stir};
 use super::{Inner, TransportConfig, failure, retry_after};
 use crate::protocol::{Dispatched, HttpRequest, Protocol, Undelivered};
-use crate::request::apply_custom;
+use crate::request::{apply_custom, apply_trace};
 use crate::tap::{Answering, Tap};
 
 /// Headers that contain the request id, in order of precedence.
@@ -79,6 +79,9 @@ pub(super) fn send(
 ) -> Result<(reqwest::Url, Dispatched), ProviderError> {
     let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
     headers.extend(fetched);
+    if let Some(trace) = &request.trace {
+        apply_trace(&mut headers, trace);
+    }
     apply_custom(&mut headers, request)?;
     if let Some(hook) = &request.options.request_hook
         && let Ok(value) = serde_json::from_slice(&body)

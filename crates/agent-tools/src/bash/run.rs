@@ -14,7 +14,7 @@ use super::output::{BashError, Ending, Streams, result};
 use super::process::{Life, Shell};
 use super::{
     Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking,
-    command_rules, in_background, marker,
+    TraceVariables, command_rules, in_background, marker,
 };
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could
@@ -78,6 +78,14 @@ pub(super) async fn start(
     ctx: &ToolContext,
 ) -> Result<Shell, BashError> {
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
+    if tool.trace == TraceVariables::Set
+        && let Some(trace) = &ctx.trace
+    {
+        variables.insert("TRACEPARENT".into(), trace.traceparent().into());
+        if let Some(state) = trace.tracestate() {
+            variables.insert("TRACESTATE".into(), state.into());
+        }
+    }
     let mark = ctx.environment.random_id();
     marker::add(&mut variables, &mark);
     let (folder, sandbox) = (tool.folder(), tool.sandbox());

@@ -124,6 +124,7 @@ impl AgentTool for McpToolAdapter {
             effects,
             wanted: Some(self.wanted()),
             cancel: &ctx.cancel,
+            trace: ctx.trace.as_deref(),
             on_progress: &mut on_progress,
         };
         let result = self.client.call(call).await.map_err(McpError::into_tool_error)?;

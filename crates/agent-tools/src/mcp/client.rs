@@ -10,8 +10,11 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use agent_core::trace::TraceContext;
 use agent_core::{CancellationToken, Effects};
-use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, ServerResult};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, GetMeta as _, ServerResult,
+};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -101,6 +104,8 @@ pub(super) struct Call<'a> {
     /// The definition that the caller knows. The call is sent only if it is still the server's or was approved.
     pub(super) wanted: Option<Wanted<'a>>,
     pub(super) cancel: &'a CancellationToken,
+    /// The trace context to send.
+    pub(super) trace: Option<&'a TraceContext>,
     pub(super) on_progress: &'a mut (dyn FnMut(McpProgress) + Send),
 }
 
@@ -215,7 +220,8 @@ impl McpClient {
         let never = CancellationToken::new();
         let effects = Effects::Once;
         let on_progress = &mut |_| ();
-        self.call(Call { name, arguments, effects, wanted: None, cancel: &never, on_progress }).await
+        self.call(Call { name, arguments, effects, wanted: None, cancel: &never, trace: None, on_progress })
+            .await
     }
 
     pub(super) async fn call(&self, call: Call<'_>) -> Result<McpToolCallResult, McpError> {
@@ -230,8 +236,15 @@ impl McpClient {
             }
         };
         let params = CallToolRequestParams::new(call.name.to_owned()).with_arguments(arguments);
-        let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
-        let Call { effects, wanted, cancel, on_progress, .. } = call;
+        let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+        let Call { effects, wanted, cancel, trace, on_progress, .. } = call;
+        if let Some(trace) = trace {
+            let meta = request.get_meta_mut();
+            meta.set_traceparent(trace.traceparent());
+            if let Some(state) = trace.tracestate() {
+                meta.set_tracestate(state);
+            }
+        }
         let result = self.request(&doing, &request, effects, wanted, cancel, on_progress).await?;
         // Checked before the result is converted, which takes several times its memory.
         if let ServerResult::CallToolResult(result) = &result

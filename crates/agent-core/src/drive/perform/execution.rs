@@ -193,8 +193,9 @@ impl std::fmt::Debug for ToolCalls {
 /// Executes a call in its own task, so that a blocking tool delays neither other calls nor an abort. Returns the end
 /// of the call.
 pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span: Span) -> Input {
-    let ReadyCall { call, tool, arguments, limit, ctx, aborted, child, events, .. } = ready;
+    let ReadyCall { call, tool, arguments, limit, mut ctx, aborted, child, events, .. } = ready;
     let services = &config.services;
+    spans::connect_tool(services, &span, &mut ctx, &arguments);
     let budget = ctx.budget().cloned();
     let updates = ctx.updates.clone();
     let limit = limit.or(config.policy.tool_timeout);
@@ -223,9 +224,7 @@ pub(super) async fn execute(config: Arc<AgentLoopConfig>, ready: ReadyCall, span
             return Input::ChildSuspended { id: call.id, child };
         }
     };
-    if result.is_error {
-        spans::record_tool_error(&span);
-    }
+    spans::record_tool(services, &span, &result);
     let counter = &services.token_counter;
     let tokens = result.content.iter().map(|c| counter.count_content(c)).sum::<u64>()
         + counter.count_text(call.name.as_str())

@@ -114,7 +114,7 @@ impl ModelCall {
         let index = usize::try_from(route).unwrap_or_default().checked_sub(1);
         let spare = index.and_then(|index| config.routes.get(index)).map(|route| &route.model);
         let model = spare.unwrap_or(&config.model);
-        let span = spans::model_call(performer.spans.as_deref(), run, model, &key);
+        let span = spans::model_call(performer.spans.as_deref(), run, model, &key, attempt);
         Some(Self {
             config: Arc::clone(config),
             system_prompt: Arc::clone(&performer.system_prompt),
@@ -184,6 +184,7 @@ impl ModelCall {
                     request.options.max_tokens = self.max_output;
                 }
                 request.steering = self.steering.take();
+                spans::connect_request(&self.config.services, &self.span, &mut request);
                 (provider, request)
             }
             Err(message) => {
@@ -202,7 +203,7 @@ impl ModelCall {
             _ => None,
         };
         let input = self.result(end, &request);
-        spans::record_reply(&self.span, &input);
+        spans::record_reply(&self.config.services, &self.span, &input, &request.model);
         let found = match broken {
             Some(broken) => broken.reported(&self.log.usage(), miss),
             None if self.config.policy.watch_cache => {
@@ -275,6 +276,8 @@ impl ModelCall {
         live: &mut S,
     ) -> Result<Polled, S::Error> {
         let inbox = Mutex::new(Inbox::default());
+        let (span, environment) = (&self.span, &self.config.services.environment);
+        let sent = (!span.is_disabled()).then(|| environment.monotonic_ms());
         let (log, loop_id, key, attempt) = (&mut self.log, &self.loop_id, &self.key, self.attempt);
         let mut sink = |event: StreamEvent<'_>| {
             let pushed = log.try_push(&event);
@@ -286,6 +289,9 @@ impl ModelCall {
             let (content_index, delta) = match event {
                 StreamEvent::Start { .. } => {
                     inbox.begun = true;
+                    if let Some(sent) = sent {
+                        spans::record_first_chunk(span, environment.monotonic_ms().saturating_sub(sent));
+                    }
                     return;
                 }
                 StreamEvent::TextDelta { index, delta } => {

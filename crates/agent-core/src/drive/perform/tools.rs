@@ -153,6 +153,7 @@ impl Performer {
                 config: Some(Arc::clone(&self.config)),
                 tools: self.tools.clone(),
             })),
+            trace: None,
         }
     }
 

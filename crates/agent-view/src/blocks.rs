@@ -129,7 +129,7 @@ impl<'s> Block<'s> {
         self
     }
 
-    fn from_source(mut self, source: &'s FileSource) -> Self {
+    fn with_source(mut self, source: &'s FileSource) -> Self {
         let Self::File { mime, bytes, url, id, parts, .. } = &mut self else { return self };
         match source {
             FileSource::Base64 { data, mime_type } => {
@@ -148,7 +148,7 @@ impl<'s> Block<'s> {
     }
 
     fn document(document: &'s DocumentContent) -> Self {
-        let mut block = Self::file("document").from_source(&document.source);
+        let mut block = Self::file("document").with_source(&document.source);
         if let Self::File { title, context, .. } = &mut block {
             *title = document.title.as_deref();
             *context = document.context.as_deref();
@@ -157,7 +157,7 @@ impl<'s> Block<'s> {
     }
 
     fn media(what: &'static str, media: &'s MediaContent) -> Self {
-        Self::file(what).from_source(&media.source)
+        Self::file(what).with_source(&media.source)
     }
 }
 

@@ -272,7 +272,7 @@ fn node(
     numbers: &Numbers<'_>,
 ) -> Node {
     let source = sources.get(at);
-    let parent_id = record.parent_loop_id.as_ref().map(|id| id.as_str());
+    let parent_id = record.parent_loop_id.as_ref().map(agent_core::LoopId::as_str);
     let parent = parent_id.and_then(|id| numbers.get(&(at, id)).copied()).filter(|parent| *parent != number);
     let spawn = source
         .filter(|source| source.part == Part::Child && parent.is_none())
@@ -348,7 +348,7 @@ impl<'s> Collector<'s, '_> {
             id: record.loop_id.as_str(),
             s: session,
             p: parent,
-            pid: record.parent_loop_id.as_ref().filter(|_| parent.is_none()).map(|id| id.as_str()),
+            pid: record.parent_loop_id.as_ref().filter(|_| parent.is_none()).map(agent_core::LoopId::as_str),
             nx: None,
             kind: kind(record, node),
             g: node.group,

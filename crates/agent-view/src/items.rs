@@ -134,8 +134,8 @@ impl<'s> ToolResult<'s> {
             details: &result.details,
             ms: result.duration_ms,
             t: Some(result.timestamp.0),
-            child: result.child_loop_id.as_ref().map(|id| id.as_str()),
-            handle: result.deferred.as_ref().map(|handle| handle.as_str()),
+            child: result.child_loop_id.as_ref().map(agent_core::LoopId::as_str),
+            handle: result.deferred.as_ref().map(agent_core::DeferredHandle::as_str),
         }
     }
 
@@ -149,8 +149,8 @@ impl<'s> ToolResult<'s> {
             details: &end.result.details,
             ms: end.duration_ms,
             t: None,
-            child: end.child_loop_id.as_ref().map(|id| id.as_str()),
-            handle: end.result.deferred.as_ref().map(|handle| handle.as_str()),
+            child: end.child_loop_id.as_ref().map(agent_core::LoopId::as_str),
+            handle: end.result.deferred.as_ref().map(agent_core::DeferredHandle::as_str),
         }
     }
 

@@ -44,4 +44,4 @@ mod policy;
 mod tree;
 
 #[doc(inline)]
-pub use page::Page;
+pub use page::{PAGE_START, Page};

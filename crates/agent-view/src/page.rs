@@ -14,6 +14,10 @@ use crate::items::Item;
 use crate::loops::{LoopView, TurnView};
 use crate::policy::policy;
 
+/// The first bytes of every page. A program that finds them in a file can replace the file by a newer page.
+pub const PAGE_START: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+                              <meta name=\"generator\" content=\"looptree view\">\n";
+
 /// The page's own style.
 const STYLE: &str = include_str!("assets/view.css");
 
@@ -220,7 +224,7 @@ impl<'v, 's> Content<'v, 's> {
             before: &view.before,
             turns: &view.turns,
             base: record.base.as_ref().map(|base| Base {
-                after: base.after_loop.as_ref().map(|id| id.as_str()),
+                after: base.after_loop.as_ref().map(agent_core::LoopId::as_str),
                 keep: base.keep,
                 added: base.added.iter().filter_map(item).collect(),
             }),

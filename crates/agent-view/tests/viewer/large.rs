@@ -1,0 +1,102 @@
+//! Sessions of many loops, and large ones.
+
+use std::time::Instant;
+
+use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
+use agent_core::{BasicAgent, Usage};
+use agent_session::{Session, SessionRecorder};
+use agent_view::Page;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::browser::Browser;
+use crate::scene::{long, model};
+
+/// Records a session of this many loops with one turn each.
+async fn of_loops(count: usize) -> Session {
+    let clock = ManualEnvironment::skipping(1_795_165_200_000);
+    let time = clock.clone();
+    let provider = ScriptedProvider::responding(move |_| {
+        time.advance(Duration::from_millis(40));
+        ScriptedReply::text("Yes.").using(Usage::new(10, 2, 100, 5))
+    });
+    let mut agent = BasicAgent::new(model("m"))
+        .with_environment(Arc::new(clock.clone()))
+        .with_session_id("many-1")
+        .with_provider(provider)
+        .configure(|config| config.policy.context = None);
+    let recorder = SessionRecorder::new();
+    recorder.record(&mut agent);
+    for n in 0..count {
+        agent.chat(format!("Prompt number {n}")).await.unwrap();
+    }
+    recorder.session(agent.session_id()).unwrap()
+}
+
+#[tokio::test]
+async fn ten_thousand_loops_can_be_searched_and_navigated_with_few_elements() {
+    let Some(browser) = Browser::start().await else { return };
+    let session = of_loops(10_000).await;
+    assert_eq!(session.loops.len(), 10_000);
+    browser.open(&Page::new(&session).render(), "").await;
+    let rows = browser.count("#tree .node").await;
+    assert!((1..100).contains(&rows), "{rows} rows are in the document");
+    // The last loop, by the keyboard in the tree.
+    browser.js("document.getElementById('tree').focus()").await;
+    browser.press(&format!("{}{}", thirtyfour::Key::End.value(), thirtyfour::Key::Enter.value())).await;
+    browser.until("document.querySelector('#main .title').innerText === 'Prompt number 9999'").await;
+    browser.press("/Prompt number 7777").await;
+    browser.until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')").await;
+    browser.press(&thirtyfour::Key::Enter.value().to_string()).await;
+    browser.until("document.querySelector('#main .title').innerText === 'Prompt number 7777'").await;
+    browser.until("document.querySelector('[aria-selected=true] .name').innerText === 'Prompt number 7777'").await;
+    browser.press("jjj").await;
+    browser.until("location.hash !== ''").await;
+    let elements = browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
+    assert!(elements < 20_000, "{elements} elements");
+    browser.quit().await;
+}
+
+/// The session has 50 MB. The times are printed: `cargo test -p looptree-view --test viewer fifty -- --nocapture`.
+#[tokio::test]
+async fn fifty_megabytes_open_without_building_what_is_not_shown() {
+    let Some(browser) = Browser::start().await else { return };
+    let session = long(250, 200_000).await;
+    let file = browser.folder().join("page.html");
+    let begun = Instant::now();
+    let page = Page::new(&session);
+    page.write(std::fs::File::create(&file).unwrap()).unwrap();
+    let written = begun.elapsed();
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert!(bytes > 50_000_000, "{bytes} bytes");
+    let begun = Instant::now();
+    browser.open_file(&file, "").await;
+    let loaded = begun.elapsed();
+    let ready = browser.js("Number(document.documentElement.dataset.ready)").await;
+    let complete = browser.js("Math.round(performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd)").await;
+    // The last loop is opened and its last turn is built.
+    let opened = browser
+        .driver
+        .execute_async(
+            "const done = arguments[0]; const begun = performance.now(); document.getElementById('tree').focus(); \
+             const i = JSON.parse(document.getElementById('index').textContent); \
+             location.hash = '#loop/' + encodeURIComponent(i.loops[i.loops.length - 1].id) + '/2'; \
+             const wait = () => document.querySelector('.turn.current .body') ? done(Math.round(performance.now() - begun)) : setTimeout(wait, 5); wait();",
+            Vec::new(),
+        )
+        .await
+        .unwrap()
+        .json()
+        .clone();
+    browser.press("/needle-249 of").await;
+    browser.until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')").await;
+    let found = browser.text("#results .state").await;
+    let elements = browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
+    assert!(elements < 20_000, "{elements} elements");
+    println!(
+        "{} MB: written in {written:.1?}; usable {ready} ms after the navigation began, completely read after {complete} ms \
+         ({loaded:.1?} by the clock of the test); the last loop opened in {opened} ms; search: {found}",
+        bytes / 1_000_000,
+    );
+    browser.quit().await;
+}

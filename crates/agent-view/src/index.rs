@@ -69,6 +69,9 @@ struct LoopHead<'s> {
     p: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pid: Option<&'s str>,
+    /// The turn of the other loop after which this one continues it, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pt: Option<u32>,
     /// The loop that continues this one.
     #[serde(skip_serializing_if = "Option::is_none")]
     nx: Option<usize>,
@@ -188,12 +191,16 @@ impl<'s> Index<'s> {
         let mut nodes: Vec<Node> = Vec::new();
         let mut groups: BTreeMap<(usize, &'s str), usize> = BTreeMap::new();
         for (at, source) in sources.iter().enumerate() {
-            let path = path(source.session, at, &numbers);
+            let before = before(source.session, at, &numbers);
+            let first = index.loops.len();
+            let mut own: Vec<Node> = Vec::new();
+            for (place, record) in source.session.loops.iter().enumerate() {
+                own.push(node(record, first + place, at, sources, &numbers, &before));
+            }
+            let path = path(source.session, first, &mut own);
             let mut collector = Collector { prices, tools: BTreeMap::new(), models: BTreeMap::new() };
-            for record in &source.session.loops {
+            for (record, mut node) in source.session.loops.iter().zip(own) {
                 let number = index.loops.len();
-                let mut node = node(record, number, at, sources, &numbers);
-                node.on_path = path.binary_search(&number).is_ok();
                 if let Some(member) = &record.group {
                     let next = groups.len();
                     let group = *groups.entry((at, member.group_id.as_str())).or_insert(next);
@@ -206,7 +213,9 @@ impl<'s> Index<'s> {
                     fingerprints
                         .push(turns.map(|(turn, view)| Fingerprint::of((number, turn), view)).collect());
                 }
-                index.loops.push(collector.head(record, &view, at, &node));
+                let mut head = collector.head(record, &view, at, &node);
+                head.pt = before.get(&number).map(|(_, turn)| *turn);
+                index.loops.push(head);
                 nodes.push(node);
             }
             index.sessions.push(head(source, path, collector));
@@ -253,14 +262,41 @@ fn of_row(row: Row, depth: usize) -> (u8, usize, usize) {
     }
 }
 
-/// Returns the loops from the first one to the head, in ascending order as parents precede their children.
-fn path(session: &Session, at: usize, numbers: &Numbers<'_>) -> Vec<usize> {
+/// Returns for each loop the loop whose conversation it continues, and the number of the turn after which it does so. A loop
+/// that begins a conversation is missing.
+fn before(session: &Session, at: usize, numbers: &Numbers<'_>) -> BTreeMap<usize, (usize, u32)> {
+    let number = |id: &str| numbers.get(&(at, id)).copied();
+    // Without an outline, which only a damaged session lacks, the parents of the loops remain.
+    let outline = session.outline().unwrap_or_default();
+    let mut before = BTreeMap::new();
+    for turn in &outline {
+        let follows = turn.follows.and_then(|at| outline.get(at)).map(|turn| &turn.turn_id);
+        let own = number(turn.turn_id.loop_id.as_str());
+        let other = follows.and_then(|follows| number(follows.loop_id.as_str()));
+        if let (Some(own), Some(other), Some(follows)) = (own, other, follows)
+            && other < own
+        {
+            before.entry(own).or_insert((other, follows.turn_index));
+        }
+    }
+    before
+}
+
+/// Marks the loops from the first one to the head, and returns their numbers.
+fn path(session: &Session, first: usize, nodes: &mut [Node]) -> Vec<usize> {
     let head = session.head().or(session.loops.last());
-    let chain = head.map(|head| session.loop_chain_to(head.loop_id.as_str())).unwrap_or_default();
-    let mut path: Vec<usize> =
-        chain.iter().filter_map(|record| numbers.get(&(at, record.loop_id.as_str())).copied()).collect();
-    path.sort_unstable();
-    path.dedup();
+    let place = head.and_then(|head| session.loops.iter().position(|record| std::ptr::eq(record, head)));
+    let mut path = Vec::new();
+    let mut next = place.map(|place| first + place);
+    while let Some(number) = next {
+        let Some(node) = number.checked_sub(first).and_then(|place| nodes.get_mut(place)) else { break };
+        if std::mem::replace(&mut node.on_path, true) {
+            break;
+        }
+        path.push(number);
+        next = node.parent;
+    }
+    path.reverse();
     path
 }
 
@@ -270,10 +306,14 @@ fn node(
     at: usize,
     sources: &[Source<'_>],
     numbers: &Numbers<'_>,
+    before: &BTreeMap<usize, (usize, u32)>,
 ) -> Node {
     let source = sources.get(at);
-    let parent_id = record.parent_loop_id.as_ref().map(agent_core::LoopId::as_str);
-    let parent = parent_id.and_then(|id| numbers.get(&(at, id)).copied()).filter(|parent| *parent != number);
+    let named = record.parent_loop_id.as_ref().and_then(|id| numbers.get(&(at, id.as_str())).copied());
+    let continued = before.get(&number).map(|(other, _)| *other);
+    // A judge has a conversation of its own, but belongs to the place of its group.
+    let parent = if record.group.is_some() { named.or(continued) } else { continued.or(named) };
+    let parent = parent.filter(|parent| *parent != number);
     let spawn = source
         .filter(|source| source.part == Part::Child && parent.is_none())
         .and_then(|source| source.session.parent_spawn_ref.as_ref());
@@ -349,6 +389,7 @@ impl<'s> Collector<'s, '_> {
             s: session,
             p: parent,
             pid: record.parent_loop_id.as_ref().filter(|_| parent.is_none()).map(agent_core::LoopId::as_str),
+            pt: None,
             nx: None,
             kind: kind(record, node),
             g: node.group,
@@ -408,7 +449,7 @@ fn kind(record: &LoopRecord, node: &Node) -> &'static str {
         return "sub-agent";
     }
     match &record.continuation_kind {
-        ContinuationKind::Initial => "first",
+        ContinuationKind::Initial if node.parent.is_none() => "first",
         ContinuationKind::Rerun { .. } => "rerun",
         ContinuationKind::Branch { .. } => "new path",
         ContinuationKind::Compaction => "after compaction",

@@ -47,12 +47,12 @@ pub(crate) struct Reply<'s> {
     stop: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     err: Option<&'s str>,
-    t: u64,
+    pub(crate) t: u64,
     u: Tokens,
     cost: Amount,
     /// Whether the attempt was repeated, so that the reply is not in the conversation.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
-    old: bool,
+    pub(crate) old: bool,
     #[serde(skip_serializing_if = "is_zero")]
     vendor_calls: u32,
 }

@@ -45,8 +45,9 @@ pub(crate) struct TurnFigures {
     /// The start and the end.
     a: u64,
     z: Option<u64>,
-    /// The time when the first tool began. Before it, the turn waited for the model.
+    /// The time of the last reply, and that when the first tool began after it.
     m: Option<u64>,
+    f: Option<u64>,
     u: Tokens,
     c: Amount,
     /// The number of tool calls, and of those that failed.
@@ -80,11 +81,20 @@ impl TurnView<'_> {
         })
     }
 
+    /// Returns the time of the last reply that is in the conversation. The run sets it when the reply has ended.
+    fn reply_time(&self) -> Option<u64> {
+        self.items.iter().rev().find_map(|item| match item {
+            Item::Reply(reply) if !reply.old => Some(reply.t).filter(|time| *time > 0),
+            _ => None,
+        })
+    }
+
     pub(crate) fn figures(&self) -> TurnFigures {
         TurnFigures {
             a: self.start,
             z: self.end,
-            m: self.results().filter_map(ToolResult::began).min(),
+            m: self.reply_time(),
+            f: self.results().filter_map(ToolResult::began).min(),
             u: Tokens(self.usage),
             c: self.cost,
             k: self.results().count(),

@@ -58,7 +58,7 @@ function pathOf(n) {
 
 /** Sums figures over loops. */
 function sum(list) {
-  const out = { u: [0, 0, 0, 0, 0], c: null, turns: 0, calls: 0, errors: 0, model: 0, tool: 0, busy: 0, loops: 0, notes: {}, unpriced: false };
+  const out = { u: [0, 0, 0, 0, 0], c: null, turns: 0, calls: 0, errors: 0, model: 0, tool: 0, wait: 0, busy: 0, loops: 0, notes: {}, unpriced: false };
   for (const loop of list) {
     out.loops++;
     for (let i = 0; i < 5; i++) out.u[i] += loop.u[i];
@@ -68,8 +68,9 @@ function sum(list) {
       out.turns++;
       out.calls += turn.k;
       out.errors += turn.e;
-      const [model, tool] = shares(turn);
+      const [model, wait, tool] = shares(turn);
       out.model += model;
+      out.wait += wait;
       out.tool += tool;
     }
     for (const note of loop.n || []) out.notes[note[1]] = (out.notes[note[1]] || 0) + 1;
@@ -79,11 +80,14 @@ function sum(list) {
   return out;
 }
 
-/** The parts of a turn before and after its first tool began, in milliseconds. */
+/** The parts of a turn in milliseconds: the model, waiting between the reply and the first tool, and the tools. */
 function shares(turn) {
-  const end = turn.z === null ? turn.m || turn.a : turn.z;
-  const middle = Math.min(Math.max(turn.m === null ? end : turn.m, turn.a), end);
-  return [middle - turn.a, end - middle];
+  const between = (time, low, high) => Math.min(Math.max(time, low), high);
+  const end = turn.z === null ? Math.max(turn.a, turn.m || 0, turn.f || 0) : turn.z;
+  const first = turn.f === null ? end : between(turn.f, turn.a, end);
+  const reply = turn.m === null ? first : between(turn.m, turn.a, first);
+  // Without a tool that ran, the rest of the turn belongs to nothing.
+  return [reply - turn.a, turn.f === null ? 0 : first - reply, end - first];
 }
 
 const KINDS = {
@@ -105,7 +109,7 @@ function kindOf(loop) {
 }
 
 function titleOf(loop) {
-  return loop.t || (loop.kind === 'judge' ? 'Judge' : '(no prompt)');
+  return loop.kind === 'judge' ? 'Judge of the branches' : loop.t || '(no prompt)';
 }
 
 function link(n, turn) {

@@ -53,7 +53,7 @@ function bar(kind, x0, x1, y, height, label, go) {
 }
 
 function axis(s, spans, height) {
-  const first = Math.min(...spans.map((span) => span[0]));
+  const first = spans.reduce((least, span) => Math.min(least, span[0]), Infinity);
   const last = spans.reduce((most, span) => Math.max(most, span[1]), 0);
   return [
     svg('line', { class: 'axis', x1: 0, x2: WIDTH, y1: height - 16, y2: height - 16 }),
@@ -71,17 +71,26 @@ function chart(height, label, children) {
   return svg('svg', { class: 'time', viewBox: `0 0 ${WIDTH} ${height}`, role: 'img', 'aria-label': label, preserveAspectRatio: 'xMinYMin meet' }, children);
 }
 
+/** The times of a turn in which the model or a tool was active. Waiting for an answer is a pause. */
+function active(turn) {
+  const [model, wait, tool] = shares(turn);
+  const spans = [[turn.a, turn.a + model]];
+  if (tool > 0) spans.push([turn.a + model + wait, turn.a + model + wait + tool]);
+  return spans;
+}
+
 /** The timeline of a loop: a lane for the model, and lanes for its tools. */
 function loopTimeline(n, loopContent) {
   const loop = loops[n];
-  const spans = loop.tt.map((turn) => [turn.a, turn.z === null ? turn.m || turn.a : turn.z]);
+  const spans = loop.tt.flatMap(active);
   if (!spans.length) return null;
   const s = scale(spans);
   const bars = [];
   const lanes = [];
   loop.tt.slice(0, MOST_BARS).forEach((turn, at) => {
-    const [model] = shares(turn);
+    const [model, wait] = shares(turn);
     const name = 'turn ' + (at + 1) + ': ';
+    if (wait > 0) bars.push(bar('wait', s.x(turn.a + model), s.x(turn.a + model + wait), 6, 8, name + 'waiting, ' + duration(wait), link(n, at)));
     bars.push(bar(turn.z === null ? 'open' : 'model', s.x(turn.a), s.x(turn.a + model), 2, 16, name + 'model, ' + duration(model), link(n, at)));
     const results = loopContent.turns[at] ? loopContent.turns[at].i.filter((item) => item.k === 'result' && item.ms !== null && item.t !== undefined && item.t !== null) : [];
     for (const result of results.slice(0, 200)) {
@@ -95,13 +104,13 @@ function loopTimeline(n, loopContent) {
   const height = 24 + Math.max(lanes.length, 1) * 12 + 18;
   return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' active')),
     chart(height, 'Timeline of the loop: model and tools', [...axis(s, spans, height), ...bars]),
-    legend(['model', 'model, with retries and waiting'], ['tool', 'tool'], ['fail', 'failed tool']));
+    legend(['model', 'model, with retries'], ['tool', 'tool'], ['fail', 'failed tool'], ['wait', 'waiting for an answer']));
 }
 
 /** The timeline of a session: a bar for each turn; loops that ran at the same time are below each other. */
 function sessionTimeline(list) {
   const spans = [];
-  for (const n of list) for (const turn of loops[n].tt) spans.push([turn.a, turn.z === null ? turn.m || turn.a : turn.z]);
+  for (const n of list) for (const turn of loops[n].tt) spans.push(...active(turn));
   if (!spans.length) return null;
   const s = scale(spans);
   const lanes = [];
@@ -117,15 +126,16 @@ function sessionTimeline(list) {
     lanes[lane] = Math.max(lanes[lane], to);
     loop.tt.forEach((turn, at) => {
       if (bars.length >= MOST_BARS) { left++; return; }
-      const [model, tool] = shares(turn);
+      const [model, wait, tool] = shares(turn);
       const y = 2 + lane * 16;
       const name = titleOf(loop).slice(0, 60) + ', turn ' + (at + 1) + ': ';
       bars.push(bar('model', s.x(turn.a), s.x(turn.a + model), y, 12, name + 'model, ' + duration(model), link(n, at)));
-      if (tool > 0) bars.push(bar(turn.e ? 'fail' : 'tool', s.x(turn.a + model), s.x(turn.a + model + tool), y, 12, name + 'tools, ' + duration(tool), link(n, at)));
+      if (wait > 0) bars.push(bar('wait', s.x(turn.a + model), s.x(turn.a + model + wait), y + 4, 4, name + 'waiting, ' + duration(wait), link(n, at)));
+      if (tool > 0) bars.push(bar(turn.e ? 'fail' : 'tool', s.x(turn.a + model + wait), s.x(turn.a + model + wait + tool), y, 12, name + 'tools, ' + duration(tool), link(n, at)));
     });
   }
   const height = 4 + lanes.length * 16 + 20;
   return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' active; pauses are shortened' + (left ? '; ' + number(left) + ' later turns are not drawn' : ''))),
     chart(height, 'Timeline of the session: model and tools', [...axis(s, spans, height), ...bars]),
-    legend(['model', 'model, with retries and waiting'], ['tool', 'tools'], ['fail', 'tools, with a failure']));
+    legend(['model', 'model, with retries'], ['tool', 'tools'], ['fail', 'tools, with a failure'], ['wait', 'waiting for an answer']));
 }

@@ -35,15 +35,14 @@ function tile(label, value, more) {
   return h('div', { class: 'tile' }, h('div', { class: 'label' }, label), h('div', { class: 'value' }, value), more ? h('div', { class: 'more' }, more) : null);
 }
 
-function tiles(s, wall) {
+function tiles(s) {
   return h('div', { class: 'tiles' },
     tile('Cost', money(s.c), s.c === null ? 'no prices recorded' : Array.isArray(s.c) ? 'some prices are unknown' : null),
     tile('Tokens in', tokens(prompt(s.u)), tokens(s.u[0] + s.u[3]) + ' not from a cache'),
     tile('Tokens out', tokens(s.u[1]), s.u[4] ? tokens(s.u[4]) + ' for thinking' : null),
     tile('Cache hits', percent(s.u[2], prompt(s.u)), tokens(s.u[2]) + ' read, ' + tokens(s.u[3]) + ' written'),
-    tile('Time', duration(s.busy), duration(s.model) + ' model, ' + duration(s.tool) + ' tools'),
-    tile('Tool calls', number(s.calls), s.errors ? number(s.errors) + ' failed' : s.calls ? 'none failed' : null),
-    wall === undefined ? null : tile('Loops', number(s.loops), plural(s.turns, 'turn')));
+    tile('Time', duration(s.busy), duration(s.model) + ' model, ' + duration(s.tool) + ' tools' + (s.wait > 1000 ? ', and ' + duration(s.wait) + ' waiting' : '')),
+    tile('Tool calls', number(s.calls), s.errors ? number(s.errors) + ' failed' : s.calls ? 'none failed' : null));
 }
 
 function table(columns, rows) {
@@ -93,8 +92,8 @@ function showOverview() {
   const list = own.concat(children);
   main.append(h('div', { class: 'page' },
     h('h2', { class: 'title' }, bdi(index.title)),
-    h('div', { class: 'sub' }, h('span', {}, date(session.created)), h('span', { class: 'mono' }, bdi(session.id))),
-    tiles(s, true),
+    h('div', { class: 'sub' }, h('span', {}, plural(s.loops, 'loop') + ', ' + plural(s.turns, 'turn')), h('span', {}, date(session.created) + ' to ' + date(session.active)), h('span', { class: 'mono' }, bdi(session.id))),
+    tiles(s),
     children.length ? h('p', { class: 'dim' }, 'The figures do not include the sub-agents: ' + plural(children.length, 'loop') + ', ' + money(sum(children.map((n) => loops[n])).c) + '.') : null,
     sessionTimeline(list),
     eventsPanel(list),
@@ -215,7 +214,8 @@ function loopSection(n) {
       loop.z ? h('span', {}, duration(loop.z - loop.a)) : null,
       session.part === 'main' ? null : h('span', {}, (session.part === 'child' ? 'sub-agent, session ' : 'session '), bdi(session.id)),
       h('span', { class: 'mono' }, bdi(loop.id))),
-    loop.p !== undefined && loops[loop.p] ? h('div', { class: 'sub' }, h('span', {}, loop.kind === 'sub-agent' ? 'started by ' : 'after ', h('a', { href: link(loop.p) }, visible(cut(titleOf(loops[loop.p]), 80))))) : null,
+    loop.p !== undefined && loops[loop.p] ? h('div', { class: 'sub' }, h('span', {}, loop.kind === 'sub-agent' ? 'started by ' : 'after ', h('a', { href: link(loop.p, loop.pt) }, visible(cut(titleOf(loops[loop.p]), 80))),
+      loop.pt === undefined || loop.pt + 1 === loops[loop.p].tt.length ? '' : ', turn ' + (loop.pt + 1))) : null,
     loop.pid ? h('div', { class: 'sub' }, h('span', {}, 'after loop ', bdi(loop.pid), ', which is not in this page')) : null,
     loop.tt.length > 1 || loop.tu ? tiles(s) : null,
     loop.tu ? h('p', { class: 'dim' }, 'Tools of this loop, such as sub-agents, used ' + tokens(prompt(loop.tu)) + ' tokens in and ' + tokens(loop.tu[1]) + ' out, which are not included.') : null,
@@ -269,13 +269,13 @@ function configOf(loopContent) {
 
 function turnHead(n, at, by) {
   const turn = loops[n].tt[at];
-  const [model, tool] = shares(turn);
+  const [model, wait, tool] = shares(turn);
   const input = prompt(turn.u);
   const share = input ? Math.round((100 * turn.u[2]) / input) : 0;
   return h('header', {},
     h('a', { href: link(n, at), title: 'Link to this turn' }, 'Turn ' + (at + 1)),
     by && by !== 'user' && by !== 'continuation' ? h('span', {}, by) : null,
-    h('span', { class: 'num' }, turn.z === null ? 'open' : 'model ' + duration(model) + (turn.k ? ' · tools ' + duration(tool) : '')),
+    h('span', { class: 'num' }, turn.z === null ? 'open' : 'model ' + duration(model) + (wait > 1000 ? ' · waiting ' + duration(wait) : '') + (turn.k ? ' · tools ' + duration(tool) : '')),
     input ? h('span', { class: 'num', title: number(turn.u[0]) + ' uncached, ' + number(turn.u[2]) + ' read from the cache, ' + number(turn.u[3]) + ' written to the cache' },
       h('span', { class: 'cachebar', 'aria-hidden': 'true' }, h('i', { css: { width: share + '%' } })), tokens(input) + ' in, ' + percent(turn.u[2], input) + ' cached') : null,
     turn.u[1] ? h('span', { class: 'num' }, tokens(turn.u[1]) + ' out') : null,

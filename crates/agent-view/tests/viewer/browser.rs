@@ -1,12 +1,13 @@
 //! A browser for one test: ChromeDriver on a free port, and Chromium with an empty profile.
 
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use thirtyfour::prelude::*;
-use thirtyfour::{ChromiumLikeCapabilities as _, LoggingPrefsLogLevel, WindowHandle};
+use thirtyfour::{LoggingPrefsLogLevel, WindowHandle};
 
 /// Far more than anything here takes.
 const HANG: Duration = Duration::from_secs(120);
@@ -34,12 +35,15 @@ pub(crate) struct Browser {
     pub(crate) driver: WebDriver,
     folder: tempfile::TempDir,
     server: Child,
+    port: u16,
 }
 
 impl Browser {
     /// Starts a browser; `None` if this machine has none.
     pub(crate) async fn start() -> Option<Self> {
-        let (Some(driver), Some(chromium)) = (find("chromedriver"), find("chromium").or_else(|| find("google-chrome"))) else {
+        let (Some(driver), Some(chromium)) =
+            (find("chromedriver"), find("chromium").or_else(|| find("google-chrome")))
+        else {
             eprintln!("skipped: chromium and chromedriver are not installed (cargo xtask browser)");
             return None;
         };
@@ -61,7 +65,7 @@ impl Browser {
         let driver = WebDriver::new(format!("http://127.0.0.1:{port}"), wanted).await.unwrap();
         driver.set_page_load_timeout(HANG).await.unwrap();
         driver.set_script_timeout(HANG).await.unwrap();
-        Some(Self { driver, folder, server })
+        Some(Self { driver, folder, server, port })
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -89,7 +93,8 @@ impl Browser {
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
-        let script = format!("[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n')");
+        let script =
+            format!("[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n')");
         self.js(&script).await.as_str().unwrap_or_default().to_owned()
     }
 
@@ -138,8 +143,19 @@ impl Browser {
     }
 }
 
+/// Ends the browser of a test that has failed.
 impl Drop for Browser {
     fn drop(&mut self) {
+        // Fails after `quit`. Without it, the driver would wait for an answer of the server that ends here.
+        if self.driver.clone().leak().is_ok()
+            && let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port))
+        {
+            let _ = stream.set_read_timeout(Some(Duration::from_secs(20)));
+            let session = self.driver.session_id().to_string();
+            let _ =
+                write!(stream, "DELETE /session/{session} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n", self.port);
+            let _ = stream.read(&mut [0; 64]);
+        }
         let _ = self.server.kill();
         let _ = self.server.wait();
     }

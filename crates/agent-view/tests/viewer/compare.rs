@@ -23,7 +23,9 @@ async fn two_sessions_are_aligned_by_turns_and_their_differences_are_marked() {
     let tree = browser.text("#tree .node.session").await;
     assert!(tree.contains("A ·") && tree.contains("B ·"), "{tree}");
     browser.click(".pair .sides .turn:nth-child(2) header a").await;
-    browser.until("location.hash.startsWith('#loop/@1/') && document.querySelector('.turn.current .body')").await;
+    browser
+        .until("location.hash.startsWith('#loop/@1/') && document.querySelector('.turn.current .body')")
+        .await;
     browser.press("o").await;
     browser.until("document.querySelector('#only-different')").await;
     let all = browser.count(".pair").await;

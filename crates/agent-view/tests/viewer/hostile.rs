@@ -7,17 +7,37 @@ use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ToolArguments};
-use agent_session::{Session, SessionRecorder};
+use agent_session::Session;
 use agent_view::Page;
 use serde_json::{Value, json};
 
 use crate::browser::Browser;
-use crate::scene::{Version, answers, model, record};
+use crate::scene::{Version, answers, in_memory, model, record};
 
 /// The members whose texts are names that the format defines, so that no other text can stand there.
 const DEFINED: &[&str] = &[
-    "api", "continuation_kind", "how", "kind", "reason", "role", "scope", "state", "status", "stopReason", "cause",
-    "tag", "thinking_level", "triggered_by", "type", "unit", "what", "limit", "citing", "definition", "currency", "money",
+    "api",
+    "continuation_kind",
+    "how",
+    "kind",
+    "reason",
+    "role",
+    "scope",
+    "state",
+    "status",
+    "stopReason",
+    "cause",
+    "tag",
+    "thinking_level",
+    "triggered_by",
+    "type",
+    "unit",
+    "what",
+    "limit",
+    "citing",
+    "definition",
+    "currency",
+    "money",
 ];
 
 /// A server on loopback that counts the connections to it.
@@ -59,7 +79,9 @@ fn change(value: &mut Value, name: &str, under: bool, to: &dyn Fn(&str) -> Strin
             *text = to(text);
             true
         }
-        Value::Array(list) => list.iter_mut().fold(false, |found, item| change(item, name, under, to) || found),
+        Value::Array(list) => {
+            list.iter_mut().fold(false, |found, item| change(item, name, under, to) || found)
+        }
         Value::Object(members) => members
             .iter_mut()
             .fold(false, |found, (key, member)| change(member, name, key == name, to) || found),
@@ -84,7 +106,9 @@ fn add_members(value: &mut Value, payload: &str) {
         Value::Array(list) => list.iter_mut().for_each(|item| add_members(item, payload)),
         Value::Object(members) => {
             for (name, member) in members.iter_mut() {
-                if let (true, Value::Object(free)) = (["arguments", "details", "metadata"].contains(&name.as_str()), &mut *member) {
+                if let (true, Value::Object(free)) =
+                    (["arguments", "details", "metadata"].contains(&name.as_str()), &mut *member)
+                {
                     free.insert(payload.to_owned(), json!({payload: [payload, 1, null]}));
                     free.insert("__proto__".into(), json!({"polluted": payload}));
                     free.insert("constructor".into(), json!(payload));
@@ -130,7 +154,11 @@ fn poisoned(session: &Session, port: u16) -> (Session, BTreeSet<String>) {
 
 /// Opens everything that the page can show.
 async fn look_at_everything(browser: &Browser) {
-    let loops = browser.js("JSON.parse(document.getElementById('index').textContent).loops.length").await.as_u64().unwrap();
+    let loops = browser
+        .js("JSON.parse(document.getElementById('index').textContent).loops.length")
+        .await
+        .as_u64()
+        .unwrap();
     for at in 0..loops.min(40) {
         browser.js(&format!("(() => {{ const i = JSON.parse(document.getElementById('index').textContent); const l = i.loops[{at}]; const side = i.sessions[l.s].part === 'main' ? '' : '@' + l.s + '/'; location.hash = '#loop/' + side + encodeURIComponent(l.id); }})()")).await;
         browser.until(&format!("document.getElementById('s-{at}')")).await;
@@ -156,7 +184,19 @@ async fn nothing_happened(browser: Browser, listener: &Listener, scripts: u64) {
     let running = "[...document.scripts].filter((s) => s.type !== 'application/json').length";
     assert_eq!(browser.js(running).await, 1, "the page has one script that runs");
     assert_eq!(browser.count("script").await, scripts, "and the data of the index and of each loop");
-    for selector in ["iframe", "object", "embed", "base", "form", "link", "meta[http-equiv=refresh i]", "style:not(head style)", "video", "audio", "foreignObject"] {
+    for selector in [
+        "iframe",
+        "object",
+        "embed",
+        "base",
+        "form",
+        "link",
+        "meta[http-equiv=refresh i]",
+        "style:not(head style)",
+        "video",
+        "audio",
+        "foreignObject",
+    ] {
         assert_eq!(browser.count(selector).await, 0, "{selector}");
     }
     let handlers = "[...document.querySelectorAll('*')].flatMap((el) => el.getAttributeNames()).filter((name) => name.startsWith('on') || name === 'srcdoc' || name === 'action')";
@@ -165,7 +205,11 @@ async fn nothing_happened(browser: Browser, listener: &Listener, scripts: u64) {
     assert_eq!(browser.js(links).await, 0, "a link leads into the page or to the web");
     let pictures = "[...document.images].filter((i) => !/^data:image\\/(png|jpeg|gif|webp|avif|bmp);base64,/.test(i.src)).length";
     assert_eq!(browser.js(pictures).await, 0);
-    assert_eq!(browser.console().await, Vec::<String>::new(), "the content security policy had nothing to refuse");
+    assert_eq!(
+        browser.console().await,
+        Vec::<String>::new(),
+        "the content security policy had nothing to refuse"
+    );
     assert_eq!(browser.windows().await.len(), 1);
     let log = browser.quit().await;
     assert_eq!(listener.connections.load(Ordering::SeqCst), 0);
@@ -173,7 +217,9 @@ async fn nothing_happened(browser: Browser, listener: &Listener, scripts: u64) {
     let leaks = log.matches(&format!("127.0.0.1:{}", listener.port)).count();
     assert_eq!(leaks, 0, "the browser tried to reach the listener");
     for host in ["example.org", "http://"] {
-        let requests = log.lines().filter(|line| line.contains("\"url\"") && line.contains(host) && !line.contains("127.0.0.1"));
+        let requests = log
+            .lines()
+            .filter(|line| line.contains("\"url\"") && line.contains(host) && !line.contains("127.0.0.1"));
         assert_eq!(requests.collect::<Vec<_>>(), Vec::<&str>::new(), "{host}");
     }
 }
@@ -210,17 +256,17 @@ async fn hostile_content_does_nothing_in_a_comparison() {
 async fn broken_unicode_and_arguments_that_are_no_json_are_shown() {
     let Some(browser) = Browser::start().await else { return };
     let clock = ManualEnvironment::skipping(1_795_165_200_000);
-    let broken = ["{\"a\": \"\\ud800 lonely\"}", "{\"a\": </script>", "\"\\udfff\"", "[[[[1]]]]", "{\"a\": 1e999}"];
+    let broken =
+        ["{\"a\": \"\\ud800 lonely\"}", "{\"a\": </script>", "\"\\udfff\"", "[[[[1]]]]", "{\"a\": 1e999}"];
     let calls = broken.iter().enumerate().fold(ScriptedReply::new(), |reply, (at, text)| {
         reply.and_call(&format!("c{at}\u{0}"), "tool", ToolArguments::from_text(*text))
     });
     let text = String::from_utf8_lossy(b"broken \xf0\x9f\x92 utf-8 \xed\xa0\x80 end").into_owned();
-    let mut agent = BasicAgent::new(model("m"))
+    let agent = BasicAgent::new(model("m"))
         .with_environment(Arc::new(clock.clone()))
         .with_provider(answers(&clock, vec![(5, calls), (5, ScriptedReply::text(text))]))
         .with_tool(ScriptedTool::saying("tool", "\u{0}\u{1b}[31mred\u{1b}[0m \u{fffe}\u{10ffff}"));
-    let recorder = SessionRecorder::new();
-    recorder.record(&mut agent);
+    let recorder = in_memory(&agent);
     agent.chat("\u{feff}\u{202e}go").await.unwrap();
     let session = recorder.session(agent.session_id()).unwrap();
     browser.open(&Page::new(&session).render(), &format!("#loop/{}", session.loops[0].loop_id)).await;

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
 use agent_core::{BasicAgent, Usage};
-use agent_session::{Session, SessionRecorder};
+use agent_session::Session;
 use agent_view::Page;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::scene::{long, model};
+use crate::scene::{in_memory, long, model};
 
 /// Records a session of this many loops with one turn each.
 async fn of_loops(count: usize) -> Session {
@@ -20,13 +20,12 @@ async fn of_loops(count: usize) -> Session {
         time.advance(Duration::from_millis(40));
         ScriptedReply::text("Yes.").using(Usage::new(10, 2, 100, 5))
     });
-    let mut agent = BasicAgent::new(model("m"))
+    let agent = BasicAgent::new(model("m"))
         .with_environment(Arc::new(clock.clone()))
         .with_session_id("many-1")
         .with_provider(provider)
         .configure(|config| config.policy.context = None);
-    let recorder = SessionRecorder::new();
-    recorder.record(&mut agent);
+    let recorder = in_memory(&agent);
     for n in 0..count {
         agent.chat(format!("Prompt number {n}")).await.unwrap();
     }
@@ -46,13 +45,18 @@ async fn ten_thousand_loops_can_be_searched_and_navigated_with_few_elements() {
     browser.press(&format!("{}{}", thirtyfour::Key::End.value(), thirtyfour::Key::Enter.value())).await;
     browser.until("document.querySelector('#main .title').innerText === 'Prompt number 9999'").await;
     browser.press("/Prompt number 7777").await;
-    browser.until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')").await;
+    browser
+        .until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')")
+        .await;
     browser.press(&thirtyfour::Key::Enter.value().to_string()).await;
     browser.until("document.querySelector('#main .title').innerText === 'Prompt number 7777'").await;
-    browser.until("document.querySelector('[aria-selected=true] .name').innerText === 'Prompt number 7777'").await;
+    browser
+        .until("document.querySelector('[aria-selected=true] .name').innerText === 'Prompt number 7777'")
+        .await;
     browser.press("jjj").await;
     browser.until("location.hash !== ''").await;
-    let elements = browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
+    let elements =
+        browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
     assert!(elements < 20_000, "{elements} elements");
     browser.quit().await;
 }
@@ -73,7 +77,9 @@ async fn fifty_megabytes_open_without_building_what_is_not_shown() {
     browser.open_file(&file, "").await;
     let loaded = begun.elapsed();
     let ready = browser.js("Number(document.documentElement.dataset.ready)").await;
-    let complete = browser.js("Math.round(performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd)").await;
+    let complete = browser
+        .js("Math.round(performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd)")
+        .await;
     // The last loop is opened and its last turn is built.
     let opened = browser
         .driver
@@ -89,9 +95,12 @@ async fn fifty_megabytes_open_without_building_what_is_not_shown() {
         .json()
         .clone();
     browser.press("/needle-249 of").await;
-    browser.until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')").await;
+    browser
+        .until("document.querySelector('#results .state[data-done]') && document.querySelector('#results a')")
+        .await;
     let found = browser.text("#results .state").await;
-    let elements = browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
+    let elements =
+        browser.js("document.getElementById('app').querySelectorAll('*').length").await.as_u64().unwrap();
     assert!(elements < 20_000, "{elements} elements");
     println!(
         "{} MB: written in {written:.1?}; usable {ready} ms after the navigation began, completely read after {complete} ms \

@@ -22,7 +22,17 @@ async fn the_overview_shows_totals_tools_models_and_events() {
     let text = browser.text("#main").await;
     let usage = recorded.session.total_usage();
     assert!(usage.cache_read > 0);
-    for expected in ["money-1", "Cost", "Cache hits", "claude-sonnet-5-5", "bash", "reviewer", "Cache break: the system prompt changed", "Compaction:", "Retry 1 of 3"] {
+    for expected in [
+        "money-1",
+        "Cost",
+        "Cache hits",
+        "claude-sonnet-5-5",
+        "bash",
+        "reviewer",
+        "Cache break: the system prompt changed",
+        "Compaction:",
+        "Retry 1 of 3",
+    ] {
         assert!(text.contains(expected), "{expected:?} is not in the overview:\n{text}");
     }
     assert!(browser.count("svg.time rect").await > 20);
@@ -34,7 +44,16 @@ async fn the_overview_shows_totals_tools_models_and_events() {
 async fn the_tree_shows_forks_branches_the_judge_and_sub_agents_and_opens_them() {
     let Some((browser, recorded)) = opened("").await else { return };
     let text = browser.text("#tree .node").await;
-    for expected in ["fork", "3 branches", "branch 2 was selected", "branch 1", "branch 3", "judge", "selected", "sub-agent"] {
+    for expected in [
+        "fork",
+        "3 branches",
+        "branch 2 was selected",
+        "branch 1",
+        "branch 3",
+        "judge",
+        "selected",
+        "sub-agent",
+    ] {
         assert!(text.contains(expected), "{expected:?} is not in the tree:\n{text}");
     }
     let nodes = browser.count("#tree [role=treeitem]").await;
@@ -47,7 +66,10 @@ async fn the_tree_shows_forks_branches_the_judge_and_sub_agents_and_opens_them()
     browser.js("document.getElementById('tree').focus()").await;
     browser.press(&format!("{}{}", Key::Down.value(), Key::Enter.value())).await;
     browser.until("document.querySelector('#main .title').innerText.startsWith('Would banker')").await;
-    assert_eq!(browser.js("document.querySelector('[aria-selected=true] .name').innerText").await, "Would banker's rounding be better?");
+    assert_eq!(
+        browser.js("document.querySelector('[aria-selected=true] .name').innerText").await,
+        "Would banker's rounding be better?"
+    );
     browser.quit().await;
 }
 
@@ -133,7 +155,11 @@ async fn the_search_finds_content_of_every_kind_and_opens_it() {
             continue;
         }
         browser.press(&Key::Enter.value().to_string()).await;
-        browser.until("document.getElementById('results').hidden && document.querySelector('.turn.current .body')").await;
+        browser
+            .until(
+                "document.getElementById('results').hidden && document.querySelector('.turn.current .body')",
+            )
+            .await;
         browser.press("e").await;
         let turn = browser.text(".turn.current").await;
         assert!(turn.contains(hit), "{query}: {turn}");
@@ -156,7 +182,10 @@ async fn keys_open_the_help_and_change_the_theme_and_do_nothing_in_the_search_fi
     let after = browser.js(background).await;
     assert_ne!(before, after);
     browser.press("/tt?").await;
-    assert_eq!((browser.js("document.getElementById('query').value").await, browser.js(background).await), ("tt?".into(), after));
+    assert_eq!(
+        (browser.js("document.getElementById('query').value").await, browser.js(background).await),
+        ("tt?".into(), after)
+    );
     browser.quit().await;
 }
 

@@ -9,11 +9,12 @@ use agent_core::context::ContextConfig;
 use agent_core::evaluation::LlmJudgeEvaluation;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentTool, Answer, BasicAgent, BranchSpec, Citation, CitationSource, Content, CostConfig, DocumentContent, ErrorKind,
-    EventSender, FileSource, Message, ModelConfig, SearchResultContent, ToolResult, Usage,
+    AgentTool, Answer, BasicAgent, BranchSpec, Citation, CitationSource, Content, CostConfig,
+    DocumentContent, ErrorKind, EventSender, FileSource, Message, ModelConfig, SearchResultContent,
+    ToolResult, Usage,
 };
 use agent_session::{JsonStore, Session, SessionRecorder, TimeTravel as _};
-use agent_tools::{CodingTools, PlanTool, SubAgentTool, Workspace};
+use agent_tools::{PlanTool, SubAgentTool, Workspace};
 use serde_json::json;
 
 /// 2026-11-20, 09:00 UTC.
@@ -53,15 +54,19 @@ pub(crate) fn answers(clock: &ManualEnvironment, replies: Vec<(u64, ScriptedRepl
 
 /// A tool that takes some milliseconds on the clock for each call, and returns these texts in order.
 fn slow_tool(clock: &ManualEnvironment, name: &str, results: Vec<(u64, Result<&str, &str>)>) -> ScriptedTool {
-    let owned = results.into_iter().map(|(ms, result)| (ms, result.map(str::to_owned).map_err(str::to_owned)));
+    let owned =
+        results.into_iter().map(|(ms, result)| (ms, result.map(str::to_owned).map_err(str::to_owned)));
     let (clock, results) = (clock.clone(), Arc::new(Mutex::new(owned.collect::<VecDeque<_>>())));
     ScriptedTool::new(name, move |_, _| {
-        let (ms, result) = results.lock().unwrap().pop_front().expect("the script has a result for each call");
+        let (ms, result) =
+            results.lock().unwrap().pop_front().expect("the script has a result for each call");
         clock.advance(Duration::from_millis(ms));
         async move {
             Ok(match result {
                 Ok(text) => ToolResult::text(text).with_details(json!({"exit_code": 0, "success": true})),
-                Err(text) => ToolResult::error(text).with_details(json!({"exit_code": 101, "success": false})),
+                Err(text) => {
+                    ToolResult::error(text).with_details(json!({"exit_code": 101, "success": false}))
+                }
             })
         }
     })
@@ -76,7 +81,8 @@ const PASSED: &str = "running 3 tests\ntest rounds_down ... ok\ntest rounds_half
 
 fn plan(states: [&str; 3]) -> serde_json::Value {
     let steps = ["Reproduce the failure", "Fix the rounding", "Run all tests"];
-    let steps: Vec<_> = steps.iter().zip(states).map(|(step, status)| json!({"step": step, "status": status})).collect();
+    let steps: Vec<_> =
+        steps.iter().zip(states).map(|(step, status)| json!({"step": step, "status": status})).collect();
     json!({ "steps": steps })
 }
 
@@ -87,8 +93,12 @@ fn replies(version: Version) -> Vec<(u64, ScriptedReply)> {
         Version::Second => "    value.round() as i64",
     };
     let done = match version {
-        Version::First => "The test passes now. `round` truncated its argument; it adds one half and takes the floor:\n\n```rust\npub fn round(value: f64) -> i64 {\n    (value + 0.5).floor() as i64\n}\n```\n\n**Negative values** are rounded towards positive infinity, as the documentation of the crate promises.",
-        Version::Second => "The test passes now. `round` truncated its argument; it calls `f64::round`:\n\n```rust\npub fn round(value: f64) -> i64 {\n    value.round() as i64\n}\n```\n\n**Negative values** are rounded away from zero, so the documentation of the crate must change.",
+        Version::First => {
+            "The test passes now. `round` truncated its argument; it adds one half and takes the floor:\n\n```rust\npub fn round(value: f64) -> i64 {\n    (value + 0.5).floor() as i64\n}\n```\n\n**Negative values** are rounded towards positive infinity, as the documentation of the crate promises."
+        }
+        Version::Second => {
+            "The test passes now. `round` truncated its argument; it calls `f64::round`:\n\n```rust\npub fn round(value: f64) -> i64 {\n    value.round() as i64\n}\n```\n\n**Negative values** are rounded away from zero, so the documentation of the crate must change."
+        }
     };
     let mut list = vec![
         (
@@ -171,15 +181,24 @@ pub(crate) async fn record(dir: &Path, version: Version) -> Recorded {
     std::fs::write(work.join("src/lib.rs"), source).unwrap();
     let report: &'static str = Box::leak("check passed: amounts are equal\n".repeat(4_000).into_boxed_str());
     let bash = slow_tool(&clock, "bash", vec![(8_450, Err(FAILED)), (6_210, Ok(PASSED)), (140, Ok(report))]);
-    let publish = slow_tool(&clock, "publish", vec![(4_020, Ok("Uploaded money v1.4.1"))]).asking("Publish version 1.4.1?");
+    let publish = slow_tool(&clock, "publish", vec![(4_020, Ok("Uploaded money v1.4.1"))])
+        .asking("Publish version 1.4.1?");
     let reviewer = SubAgentTool::new("reviewer", model("claude-haiku-4-5"))
         .with_description("Reviews changes.")
         .with_tools(Workspace::open(&work).unwrap().read_only_tools())
         .with_provider(answers(
             &clock,
             vec![
-                (900, ScriptedReply::call("r1", "read_file", json!({"path": "src/lib.rs"})).using(usage(900, 0, 0, 40))),
-                (1_600, ScriptedReply::text("Correct for negative values. Above 2^52, adding 0.5 is not exact.").using(usage(1_300, 0, 0, 60))),
+                (
+                    900,
+                    ScriptedReply::call("r1", "read_file", json!({"path": "src/lib.rs"}))
+                        .using(usage(900, 0, 0, 40)),
+                ),
+                (
+                    1_600,
+                    ScriptedReply::text("Correct for negative values. Above 2^52, adding 0.5 is not exact.")
+                        .using(usage(1_300, 0, 0, 60)),
+                ),
             ],
         ));
     let mut tools: Vec<Arc<dyn AgentTool>> = Workspace::open(&work).unwrap().tools();
@@ -198,7 +217,10 @@ pub(crate) async fn record(dir: &Path, version: Version) -> Recorded {
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     let pause = |seconds: u64| clock.advance(Duration::from_secs(seconds));
 
-    agent.chat("The test rounds_half_up of the package money fails. Find out why, and fix it.").await.unwrap();
+    agent
+        .chat("The test rounds_half_up of the package money fails. Find out why, and fix it.")
+        .await
+        .unwrap();
     if version == Version::First {
         pause(95);
         let session = recorder.session(agent.session_id()).unwrap();
@@ -226,19 +248,25 @@ pub(crate) async fn record(dir: &Path, version: Version) -> Recorded {
     recorder.close().await.unwrap();
     let session = store.load_session(agent.session_id()).unwrap().into_session();
     let refs = session.loops.iter().flat_map(|record| &record.child_loop_refs);
-    let children = refs.map(|child| store.load_session(&child.child_session_id).unwrap().into_session()).collect();
+    let children =
+        refs.map(|child| store.load_session(&child.child_session_id).unwrap().into_session()).collect();
     Recorded { session, children }
 }
 
 /// A message with a picture, a document and a search result.
 fn question() -> Message {
     let pdf = FileSource::Base64 { data: "JVBERi0xLjQK".into(), mime_type: "application/pdf".into() };
-    let document = DocumentContent::new(pdf).with_title("rounding.pdf").with_context("The specification of the shop.");
+    let document =
+        DocumentContent::new(pdf).with_title("rounding.pdf").with_context("The specification of the shop.");
     Message::user_content(vec![
         Content::text("What does the specification say about halves? The receipt is attached."),
         Content::image(PICTURE, "image/png"),
         Content::document(document),
-        Content::search_result(SearchResultContent::new("https://example.org/rounding", "Rounding of amounts", ["Half up is the usual rule for amounts."])),
+        Content::search_result(SearchResultContent::new(
+            "https://example.org/rounding",
+            "Rounding of amounts",
+            ["Half up is the usual rule for amounts."],
+        )),
     ])
 }
 
@@ -250,18 +278,36 @@ async fn branches(clock: &ManualEnvironment, agent: &BasicAgent) {
         "## 1.4.1\n\n- We have made rounding great.",
     ];
     let specs = texts.map(|text| {
-        let provider = Arc::new(answers(clock, vec![(1_500, ScriptedReply::text(text).using(usage(60, 8_060, 120, 40)))]));
-        BranchSpec::asking("Write the entry of the changelog.").configure(move |config| config.services.provider = provider)
+        let provider = Arc::new(answers(
+            clock,
+            vec![(1_500, ScriptedReply::text(text).using(usage(60, 8_060, 120, 40)))],
+        ));
+        BranchSpec::asking("Write the entry of the changelog.")
+            .configure(move |config| config.services.provider = provider)
     });
     let mut judge = agent.config();
-    judge.services.provider = Arc::new(answers(clock, vec![(1_200, ScriptedReply::text("2").using(usage(700, 0, 0, 4)))]));
+    judge.services.provider =
+        Arc::new(answers(clock, vec![(1_200, ScriptedReply::text("2").using(usage(700, 0, 0, 4)))]));
     agent.explore_and_adopt(specs, LlmJudgeEvaluation::new(judge), EventSender::none()).await.unwrap();
+}
+
+/// Returns a recorder that records an agent in memory.
+pub(crate) fn in_memory(agent: &BasicAgent) -> SessionRecorder {
+    let recorder = SessionRecorder::new();
+    let listener = recorder.clone();
+    let _ = agent.subscribe(move |event| listener.on_event(event));
+    recorder
 }
 
 /// Records a session with this many prompts, and a result of about `bytes` bytes for each.
 pub(crate) async fn long(prompts: usize, bytes: usize) -> Session {
     let clock = ManualEnvironment::skipping(MORNING);
-    let line = |n: usize| format!("{n:06} src/module_{}.rs: a line of the output of the tool, with \"quotes\" and <angles>\n", n % 97);
+    let line = |n: usize| {
+        format!(
+            "{n:06} src/module_{}.rs: a line of the output of the tool, with \"quotes\" and <angles>\n",
+            n % 97
+        )
+    };
     let time = clock.clone();
     let provider = ScriptedProvider::responding(move |request| {
         time.advance(Duration::from_millis(700));
@@ -270,7 +316,8 @@ pub(crate) async fn long(prompts: usize, bytes: usize) -> Session {
         if is_result {
             ScriptedReply::text(format!("Done with step {n}.")).using(usage(100, 5_000, 300, 50))
         } else {
-            ScriptedReply::call("c", "bash", json!({"command": format!("step {n}")})).using(usage(100, 4_000, 300, 50))
+            ScriptedReply::call("c", "bash", json!({"command": format!("step {n}")}))
+                .using(usage(100, 4_000, 300, 50))
         }
     });
     let (time, text) = (clock.clone(), (0..bytes / line(0).len()).map(line).collect::<String>());
@@ -279,14 +326,13 @@ pub(crate) async fn long(prompts: usize, bytes: usize) -> Session {
         let text = text.clone();
         async move { Ok(ToolResult::text(text)) }
     });
-    let mut agent = BasicAgent::new(model("claude-sonnet-5-5"))
+    let agent = BasicAgent::new(model("claude-sonnet-5-5"))
         .with_environment(Arc::new(clock.clone()))
         .with_session_id("long-1")
         .with_provider(provider)
         .with_tool(bash)
         .configure(|config| config.policy.context = None);
-    let recorder = SessionRecorder::new();
-    recorder.record(&mut agent);
+    let recorder = in_memory(&agent);
     for n in 0..prompts {
         agent.chat(format!("Prompt {n}: go on with the needle-{n} of the work.")).await.unwrap();
         // The conversation begins anew, so that the requests stay small.

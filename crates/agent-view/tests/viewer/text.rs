@@ -11,6 +11,7 @@ async fn a_page_written_in_pieces_is_the_page_that_is_rendered_and_the_same_each
     let folder = tempfile::tempdir().unwrap();
     let recorded = record(folder.path(), Version::First).await;
     let page = Page::new(&recorded.session).with_children(&recorded.children);
+    std::fs::write("/tmp/wA.html", page.render()).unwrap();
     let mut written = Vec::new();
     page.write(&mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), page.render());
@@ -58,7 +59,13 @@ async fn the_policy_is_that_of_the_page_and_does_not_depend_on_the_session() {
     let empty = Session::new("s-1".into(), "agent".into(), Timestamp(1));
     let policy = |session: &Session| {
         let html = Page::new(session).render();
-        html.split("content-security-policy\" content=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+        html.split("content-security-policy\" content=\"")
+            .nth(1)
+            .unwrap()
+            .split('"')
+            .next()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(policy(&empty), policy(&recorded.session));
     assert!(policy(&empty).starts_with("default-src 'none'; script-src 'sha256-"));

@@ -404,7 +404,7 @@ impl<'s> Collector<'s, '_> {
             u: Tokens(record.usage),
             c: cost,
             tt: view.turns.iter().map(crate::loops::TurnView::figures).collect(),
-            n: view.notes().map(|(turn, note)| (turn, note.kind, note.tone, note.title.clone())).collect(),
+            n: view.notes().map(|(turn, note)| (turn, note.kind, note.tone, note.summary())).collect(),
             why: end_text(record),
             tu: (!view.tool_usage.is_zero()).then_some(Tokens(view.tool_usage)),
         }

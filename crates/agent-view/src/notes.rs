@@ -69,6 +69,20 @@ impl<'s> Note<'s> {
         }
     }
 
+    /// Returns the note on one line.
+    pub(crate) fn summary(&self) -> String {
+        const LONGEST: usize = 200;
+        let is_in_text = matches!(
+            self.kind,
+            NoteKind::Question | NoteKind::Retry | NoteKind::Route | NoteKind::Budget | NoteKind::Error
+        );
+        if !is_in_text || self.text.is_empty() {
+            return self.title.clone();
+        }
+        let text: String = self.text.chars().take(LONGEST).collect();
+        format!("{}: {}", self.title, text.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
     fn fact(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.facts.push((name, value.into()));
         self

@@ -102,6 +102,7 @@ function linesOf(turn) {
       }
     }
     if (item.details !== undefined) addText(JSON.stringify(item.details, null, 2));
+    if (item.details && Array.isArray(item.details.changes)) for (const change of item.details.changes) addText((change && change.diff) || '');
   }
   return out;
 }

@@ -51,7 +51,8 @@ function prose(text) {
 }
 
 function markdown(text) {
-  if (otherLines) return lines(text);
+  // A text with a line that the other side lacks is shown line by line.
+  if (otherLines && text.split('\n').some((line) => line.trim() && !otherLines.has(line))) return lines(text);
   const out = [];
   const parts = text.split(/^[ \t]*(```+|~~~+)[^\n]*\n?/m);
   // Text, fence, text, fence, ...; the text between two equal fences is code.
@@ -222,8 +223,9 @@ function diffOf(change) {
   if (!change || typeof change.path !== 'string' || typeof change.diff !== 'string') return null;
   const pre = h('pre', {});
   const all = change.diff.replace(/\n$/, '').split('\n');
-  const show = (list) => pre.replaceChildren(...list.map((line) => h('span', {
-    class: line[0] === '+' ? 'add' : line[0] === '-' ? 'del' : line.startsWith('@@') ? 'hunk' : null }, visible(line) || ' ')));
+  const others = otherLines;
+  const kind = (line) => (line[0] === '+' ? 'add' : line[0] === '-' ? 'del' : line.startsWith('@@') ? 'hunk' : 'same');
+  const show = (list) => pre.replaceChildren(...list.map((line) => h('span', { class: kind(line) + (others && !others.has(line) ? ' only' : '') }, visible(line) || ' ')));
   show(all.slice(0, MOST_LINES));
   const more = all.length > MOST_LINES ? moreButton('Show all ' + number(all.length) + ' lines', (button) => { show(all); button.remove(); }) : null;
   return h('div', { class: 'diff' },

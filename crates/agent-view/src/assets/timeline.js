@@ -102,7 +102,7 @@ function loopTimeline(n, loopContent) {
     }
   });
   const height = 24 + Math.max(lanes.length, 1) * 12 + 18;
-  return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' active')),
+  return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' by the clock')),
     chart(height, 'Timeline of the loop: model and tools', [...axis(s, spans, height), ...bars]),
     legend(['model', 'model, with retries'], ['tool', 'tool'], ['fail', 'failed tool'], ['wait', 'waiting for an answer']));
 }
@@ -135,7 +135,7 @@ function sessionTimeline(list) {
     });
   }
   const height = 4 + lanes.length * 16 + 20;
-  return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' active; pauses are shortened' + (left ? '; ' + number(left) + ' later turns are not drawn' : ''))),
+  return h('div', { class: 'panel' }, h('h2', {}, 'Timeline', h('span', { class: 'dim' }, duration(s.busy) + ' by the clock; pauses are shortened' + (left ? '; ' + number(left) + ' later turns are not drawn' : ''))),
     chart(height, 'Timeline of the session: model and tools', [...axis(s, spans, height), ...bars]),
     legend(['model', 'model, with retries'], ['tool', 'tools'], ['fail', 'tools, with a failure'], ['wait', 'waiting for an answer']));
 }

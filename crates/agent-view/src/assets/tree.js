@@ -90,7 +90,7 @@ function rowNode(at) {
   if (kind === 1) {
     const group = index.groups[n];
     return h('div', { ...props, class: 'node group', title: visible(group.reason || '') || null },
-      h('div', { class: 'line' }, h('span', { class: 'name' }, plural(group.n, 'branch').replace('branchs', 'branches'))),
+      h('div', { class: 'line' }, h('span', { class: 'name' }, number(group.n) + (group.n === 1 ? ' branch' : ' branches'))),
       h('div', { class: 'line meta' }, h('span', {}, group.selected === undefined ? 'none selected' : 'branch ' + ((loops[group.selected].branch || 0) + 1) + ' was selected')));
   }
   if (kind === 2) {

@@ -3,7 +3,7 @@
 const main = $('main');
 
 /** What the main part shows: `path` is the conversation, of which the loops from `first` to `last` are in the document. */
-const view = { kind: null, path: [], first: 0, last: -1 };
+const view = { kind: null, path: [], first: 0, last: -1, wanted: 0 };
 
 /** Builds a turn when it comes near the screen. */
 const nearTurns = new IntersectionObserver((entries) => {
@@ -76,7 +76,7 @@ function eventsPanel(list) {
     }
   }
   if (!found.length) return null;
-  return h('div', { class: 'panel' }, h('h2', {}, 'Cache breaks, compactions, retries and ends', h('span', { class: 'dim' }, number(found.length + left) + (left ? ', the first ' + MOST_EVENTS + ' are shown' : ''))),
+  return h('div', { class: 'panel' }, h('h2', {}, 'Notable events', h('span', { class: 'dim' }, number(found.length + left) + (left ? ', the first ' + MOST_EVENTS + ' are shown' : ''))),
     h('ul', { class: 'events' }, found.map(([n, turn, [name, tone], text]) => h('li', {},
       h('a', { href: link(n, turn) }, h('span', { class: 'tag ' + tone }, name), h('span', { class: 'what' }, bdi(cut(text, 240))), h('span', { class: 'dim num' }, turn === null ? '' : 'turn ' + (turn + 1)))))));
 }
@@ -122,6 +122,7 @@ function clear(kind) {
   nearEnd.disconnect();
   otherLines = null;
   view.kind = kind;
+  view.wanted++;
   view.path = [];
   view.first = 0;
   view.last = -1;
@@ -142,8 +143,11 @@ function showLoop(n, turn) {
     main.firstChild.append(h('div', { id: 'end' }));
     appendLoop();
   }
-  const place = turn === null ? $('s-' + n) : turnElement(n, turn) || $('s-' + n);
-  goTo(place);
+  // At the start of the page, the turns are there when the content has arrived.
+  const wanted = ++view.wanted;
+  withContent(n, () => {
+    if (view.wanted === wanted) goTo((turn !== null && turnElement(n, turn)) || $('s-' + n));
+  });
 }
 
 function turnElement(n, turn) {

@@ -10,7 +10,7 @@ use thirtyfour::prelude::*;
 use thirtyfour::{LoggingPrefsLogLevel, WindowHandle};
 
 /// Far more than anything here takes.
-const HANG: Duration = Duration::from_secs(120);
+const HANG: Duration = Duration::from_secs(90);
 
 /// The arguments with which Chromium runs without a screen and asks nothing of the network by itself.
 const ARGUMENTS: &[&str] = &[

@@ -1,35 +1,49 @@
 //! Sessions of many loops, and large ones.
 
+use std::sync::Arc;
 use std::time::Instant;
 
-use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply};
-use agent_core::{BasicAgent, Usage};
-use agent_session::Session;
+use agent_core::testing::{ManualEnvironment, ScriptedReply};
+use agent_core::{AgentEvent, AgentMessage, BasicAgent, LoopId, MessageRef, Usage};
+use agent_session::{RecordedEvent, Session};
 use agent_view::Page;
-use std::sync::Arc;
-use std::time::Duration;
 
 use crate::browser::Browser;
-use crate::scene::{in_memory, long, model};
+use crate::scene::{answers, in_memory, long, model};
 
-/// Records a session of this many loops with one turn each.
+/// Returns a session of this many loops: one that was recorded, and copies with other prompts.
 async fn of_loops(count: usize) -> Session {
     let clock = ManualEnvironment::skipping(1_795_165_200_000);
-    let time = clock.clone();
-    let provider = ScriptedProvider::responding(move |_| {
-        time.advance(Duration::from_millis(40));
-        ScriptedReply::text("Yes.").using(Usage::new(10, 2, 100, 5))
-    });
     let agent = BasicAgent::new(model("m"))
         .with_environment(Arc::new(clock.clone()))
         .with_session_id("many-1")
-        .with_provider(provider)
-        .configure(|config| config.policy.context = None);
+        .with_provider(answers(
+            &clock,
+            vec![(40, ScriptedReply::text("Yes.").using(Usage::new(10, 2, 100, 5)))],
+        ));
     let recorder = in_memory(&agent);
-    for n in 0..count {
-        agent.chat(format!("Prompt number {n}")).await.unwrap();
+    agent.chat("Prompt number 0").await.unwrap();
+    let mut session = recorder.session(agent.session_id()).unwrap();
+    let first = session.loops[0].clone();
+    for n in 1..count {
+        let mut record = first.clone();
+        record.loop_id = LoopId::from(format!("many-1.mock.m.{}", n + 1));
+        for turn in &mut record.turns {
+            turn.turn_id.loop_id = record.loop_id.clone();
+        }
+        let prompt = MessageRef::new(AgentMessage::user(format!("Prompt number {n}")));
+        for event in &mut record.events {
+            if let RecordedEvent::Known(event) = &mut event.event
+                && let AgentEvent::MessageEnd { message, .. } = &mut **event
+                && message.role() == "user"
+            {
+                *message = prompt.clone();
+            }
+        }
+        record.messages[0] = prompt;
+        session.loops.push(record);
     }
-    recorder.session(agent.session_id()).unwrap()
+    session
 }
 
 #[tokio::test]

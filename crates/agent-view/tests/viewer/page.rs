@@ -103,7 +103,8 @@ async fn a_conversation_shows_thinking_calls_diffs_plans_pictures_documents_and_
     }
     // What would change the direction of a line in a call is escaped.
     assert!(text.contains("\\u{202e}done") && !text.contains('\u{202e}'));
-    assert_eq!(browser.js("document.querySelector('img.picture').naturalWidth").await, 16);
+    browser.js("document.querySelector('img.picture').scrollIntoView()").await;
+    browser.until("document.querySelector('img.picture').naturalWidth === 112").await;
     assert_eq!(browser.text(".diff .add").await.trim(), "+    (value + 0.5).floor() as i64");
     assert_eq!(browser.text(".diff .del").await.trim(), "-    value as i64");
     browser.quit().await;

@@ -20,8 +20,8 @@ use serde_json::json;
 /// 2026-11-20, 09:00 UTC.
 const MORNING: u64 = 1_795_165_200_000;
 
-/// A red square of 16 × 16 pixels.
-const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAABAAAAAQCAIAAACQkWg2AAAAFklEQVR42mP4z8BAEmIYVTCqYDgrAADZ8f8B3ZkJ8QAAAABJRU5ErkJggg==";
+/// A picture of 112 × 72 pixels: lines on paper.
+const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAAHAAAABICAIAAAChq+bcAAAAqUlEQVR42u3ZQQpAERiFUes0sat/YpeGMrAIQjr1beCderqRRm/aWEJwAjSi3u3Y9+dcVgJ6CVTOUKBABRSoHfp4duinoHKGAgUqoEDtULMJqB3qDAUqoECByru8d3nv8nKGAgUqoEDtUNd3QO1QZyhQAQUKVHaoHWqHCihQoEAF1A71Lg/UDnWGAhVQoEDl+s59qPtQv7yAAgUqoHaoHQrUL+8MBQpU+5qSLC2FlW6MOwAAAABJRU5ErkJggg==";
 
 /// A recorded session with the sessions of its sub-agents.
 pub(crate) struct Recorded {
@@ -134,7 +134,7 @@ fn replies(version: Version) -> Vec<(u64, ScriptedReply)> {
     list.extend([
         // The fork.
         (1_640, ScriptedReply::text("Banker's rounding needs `f64::round_ties_even`. The two test cases for halves would change.").using(usage(35, 6_080, 220, 88))),
-        // After a change of the system prompt.
+        // With a document and a picture.
         (
             2_900,
             ScriptedReply::text("The specification asks for *half up* (section 4), and the picture of the receipt shows 3.00 for 2.50.")
@@ -144,15 +144,15 @@ fn replies(version: Version) -> Vec<(u64, ScriptedReply)> {
                         .with_cited_text("Amounts are rounded half up."),
                 )
                 .and_citation(Citation::new(CitationSource::Url { url: "https://example.org/rounding".into() }).with_title("Rounding of amounts"))
-                .using(usage(6_900, 0, 640, 120)),
+                .using(usage(820, 6_080, 640, 120)),
         ),
-        // The sub-agent.
+        // The sub-agent, after a change of the system prompt.
         (
             1_450,
             ScriptedReply::new()
                 .and_text("A reviewer should look at the change.")
                 .and_call("c8", "reviewer", json!({"task": "Review the change of src/lib.rs: is (value + 0.5).floor() correct for negative values and for large ones?"}))
-                .using(usage(52, 7_540, 330, 74)),
+                .using(usage(7_592, 0, 330, 74)),
         ),
         (1_180, ScriptedReply::text("The reviewer found one limit: above 2^52 the sum is not exact. I noted it in the documentation.").using(usage(60, 7_870, 190, 66))),
         // The deployment, with an approval, a failure of the provider and a failed call.
@@ -207,7 +207,7 @@ pub(crate) async fn record(dir: &Path, version: Version) -> Recorded {
     tools.push(Arc::new(publish));
     let mut agent = BasicAgent::new(model("claude-sonnet-5-5"))
         .with_environment(Arc::new(clock.clone()))
-        .with_session_id("money-1")
+        .with_session_id(if version == Version::First { "money-1" } else { "money-2" })
         .with_system_prompt("You are a careful engineer. It is 09:00.")
         .with_provider(answers(&clock, replies(version)))
         .with_tools(tools)
@@ -228,9 +228,9 @@ pub(crate) async fn record(dir: &Path, version: Version) -> Recorded {
         agent.chat("Would banker's rounding be better?").await.unwrap();
         agent.rewind(&session, &end).unwrap();
         pause(240);
-        agent.set_system_prompt("You are a careful engineer. It is 09:05.");
         agent.prompt(vec![question()]).unwrap().collect().await;
         pause(30);
+        agent.set_system_prompt("You are a careful engineer. It is 09:05.");
         agent.chat("Let somebody review the change.").await.unwrap();
         pause(12);
         branches(&clock, &agent).await;

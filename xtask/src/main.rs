@@ -8,6 +8,7 @@
 mod output;
 
 mod bench;
+mod browser;
 mod cargo;
 mod catalogue;
 mod ci;
@@ -70,6 +71,8 @@ cargo xtask COMMAND
   crash [--kills N] [--seed S] [--store json|sqlite|postgres]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
   restate                installs a Restate server below target, for the tests of durable sessions (downloads it)
+  browser                installs Chromium and ChromeDriver, for the tests of the viewer (with apt-get, as root)
+  view-pictures          writes the pictures of docs/viewer.md
   durable [--kills N] [--server-kills N] [--approvals N] [--scripts N] [--seed S]
                          kills workers and servers of durable sessions, and compares the sessions with the built-in driver
   fuzz [--seconds N] [TARGET...]
@@ -120,6 +123,8 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "crash" => crash::run(&workspace, rest),
         "durable" => durable::run(&workspace, rest),
         "restate" => durable::install(&workspace, rest),
+        "browser" => browser::install(&workspace, rest),
+        "view-pictures" => browser::pictures(&workspace, rest),
         "fuzz" => fuzz::run(&workspace, rest),
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),

@@ -179,6 +179,18 @@ pub(crate) enum Command {
         #[command(subcommand)]
         what: Option<Sessions>,
     },
+    /// Writes a session as one HTML page: the tree of loops, a timeline, messages, tool calls, cost.
+    View {
+        /// The session: its id or the beginning of it.
+        session: String,
+        /// Another session, which the page shows beside it.
+        #[arg(long, value_name = "SESSION")]
+        compare: Option<String>,
+        /// The file; `-` is the standard output. Without it, a file named after the session, or the standard output if it is
+        /// not a terminal. Only an earlier page is replaced.
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
     /// Lists the questions that wait in the sessions of a directory.
     Pending,
     /// Stores the answer to the first question of a session and runs nothing; --resume continues the session.

@@ -39,6 +39,7 @@ mod settings;
 mod setup;
 mod stdin;
 mod text;
+mod view;
 mod work;
 
 use std::process::ExitCode;

@@ -17,7 +17,7 @@ use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
 use crate::work::Events;
-use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, sessions, stdin};
+use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, sessions, stdin, view};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -81,6 +81,9 @@ async fn run(cli: Cli) -> Result<Exit> {
     let ended = match command {
         Command::Sessions { what } => {
             sessions::run(what.unwrap_or(Sessions::List { limit: 20 }), &store()?, &screen).await?
+        }
+        Command::View { session, compare, output } => {
+            view::run(&store()?, &session, compare.as_deref(), output, &screen).await?
         }
         Command::Pending => answers::list(&store()?, &screen).await?,
         Command::Answer { id, answer, reason, hash } => {

@@ -20,8 +20,8 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports seven others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim`, telemetry from `looptree-otel` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
+//! This crate re-exports eight others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, pages from `looptree-view`, simulations from `looptree-sim`, telemetry from `looptree-otel` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -48,6 +48,7 @@
 //! | `web` | the tool `web_fetch`, which reads pages of the web | no |
 //! | `session` | sessions in files, and cassettes | yes |
 //! | `pi` | import and export of sessions in the format of pi | no |
+//! | `view` | sessions as self-contained HTML pages | no |
 //! | `sqlite` | sessions in one SQLite database with full-text search | no |
 //! | `postgres` | sessions in a Postgres database, for several processes | no |
 //! | `tls-rustls` | TLS with rustls | yes |
@@ -85,6 +86,9 @@ pub use agent_sim as sim;
 #[cfg(feature = "tools")]
 #[doc(inline)]
 pub use agent_tools as tools;
+#[cfg(feature = "view")]
+#[doc(inline)]
+pub use agent_view as view;
 
 #[doc(inline)]
 pub use agent_core::{
@@ -289,6 +293,11 @@ struct PostgresGuide;
 #[doc = include_str!("../../../docs/concepts/checkpoints.md")]
 #[doc = include_str!("../../../docs/guides/own-store.md")]
 struct SessionPages;
+
+/// Runs the example of the page about the viewer.
+#[cfg(all(doctest, feature = "testing", feature = "view"))]
+#[doc = include_str!("../../../docs/viewer.md")]
+struct ViewerPage;
 
 /// Compiles the example of the page about sub-agents.
 #[cfg(all(doctest, feature = "tools", feature = "anthropic"))]

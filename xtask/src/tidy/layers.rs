@@ -19,6 +19,7 @@ const CRATES: &[&str] = &[
     "agent_session",
     "agent_sim",
     "agent_tools",
+    "agent_view",
 ];
 
 /// The crate whose modules have an order.

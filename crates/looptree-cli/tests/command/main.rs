@@ -19,6 +19,7 @@ mod model;
 mod print;
 mod sessions;
 mod terminal;
+mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -12,7 +12,7 @@ use crate::syntax::{Crate, attributes, is_test_only};
 
 /// The crates whose modules are checked.
 const CRATES: &[&str] =
-    &["agent_core", "agent_providers", "agent_restate", "agent_session", "agent_sim", "agent_tools"];
+    &["agent_core", "agent_providers", "agent_restate", "agent_serve", "agent_session", "agent_sim", "agent_tools"];
 
 /// The crate whose modules have an order.
 const CORE: &str = "agent_core";

@@ -4,8 +4,8 @@ pub(crate) mod events;
 pub(crate) mod replay;
 
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use agent_core::{

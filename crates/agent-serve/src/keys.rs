@@ -62,21 +62,23 @@ impl fmt::Debug for Key {
 #[non_exhaustive]
 pub enum KeyError {
     /// The token has too few characters.
-    #[error("the key {name} has fewer than {MIN_KEY_CHARS} characters, so it can be guessed; choose a longer one")]
+    #[error(
+        "the key {name} has fewer than {MIN_KEY_CHARS} characters, so it can be guessed; choose a longer one"
+    )]
     TooShort {
         /// The name of the key.
         name: String,
     },
     /// The name has other characters than letters, digits, `-`, `_` and `.`, or is too long or empty.
-    #[error(
-        "{name:?} cannot name a key; use 1 to {MAX_NAME_BYTES} letters, digits, and the signs - _ ."
-    )]
+    #[error("{name:?} cannot name a key; use 1 to {MAX_NAME_BYTES} letters, digits, and the signs - _ .")]
     Name {
         /// The name, cut to a length that can be shown.
         name: String,
     },
     /// The hash is not 64 hexadecimal digits.
-    #[error("the hash of the key {name} is not `sha256:` with 64 hexadecimal digits; `printf %s TOKEN | sha256sum` prints them")]
+    #[error(
+        "the hash of the key {name} is not `sha256:` with 64 hexadecimal digits; `printf %s TOKEN | sha256sum` prints them"
+    )]
     Hash {
         /// The name of the key.
         name: String,

@@ -93,11 +93,8 @@ impl Metrics {
 
     /// Counts a request.
     pub(crate) fn request(&self, method: &str, route: &str, status: u16, seconds: f64) {
-        let labels = vec![
-            ("method", method.to_owned()),
-            ("route", route.to_owned()),
-            ("status", status.to_string()),
-        ];
+        let labels =
+            vec![("method", method.to_owned()), ("route", route.to_owned()), ("status", status.to_string())];
         self.requests.get_or_create(&labels).inc();
         self.request_seconds.get_or_create(&vec![("route", route.to_owned())]).observe(seconds);
     }

@@ -27,6 +27,8 @@ mod stream;
 
 use std::sync::Arc;
 
+use agent_core::{ModelConfig, StreamProvider};
+use agent_providers::remote::{PATH, RemoteRequest, refusal};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -34,8 +36,6 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::post;
-use agent_core::{ModelConfig, StreamProvider};
-use agent_providers::remote::{PATH, RemoteRequest, refusal};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 

@@ -99,7 +99,9 @@ pub enum ServiceError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// A service without keys would listen on an address that other machines reach.
-    #[error("{address} is reachable from other machines, and the service has no keys; add a key, or listen on 127.0.0.1")]
+    #[error(
+        "{address} is reachable from other machines, and the service has no keys; add a key, or listen on 127.0.0.1"
+    )]
     NoKeys {
         /// The address of the listener.
         address: SocketAddr,
@@ -267,7 +269,9 @@ impl Service {
         }
         let opened = self.open_waiting(account, id).await;
         let resumed = match &opened {
-            Ok(conversation) => conversation.start(|agent| agent.resume()).await.map_err(|error| format!("{error:?}")),
+            Ok(conversation) => {
+                conversation.start(|agent| agent.resume()).await.map_err(|error| format!("{error:?}"))
+            }
             Err(error) => Err(error.to_string()),
         };
         match resumed {
@@ -409,7 +413,11 @@ impl Service {
     }
 
     /// Returns a conversation of the account, and loads it if it is not in memory.
-    pub(crate) async fn open(&self, account: &Account, id: &SessionId) -> Result<Arc<Conversation>, OpenError> {
+    pub(crate) async fn open(
+        &self,
+        account: &Account,
+        id: &SessionId,
+    ) -> Result<Arc<Conversation>, OpenError> {
         let (of, factory) = self.resolve(account, id)?;
         self.inner.registry.open(&of, account, &*factory, Wait::No).await
     }
@@ -424,7 +432,9 @@ impl Service {
         &self,
         account: &Account,
         id: &SessionId,
-        start: impl Fn(&agent_core::AgentHandle) -> Result<agent_core::EventReceiver, agent_core::AgentError> + Send + Sync,
+        start: impl Fn(&agent_core::AgentHandle) -> Result<agent_core::EventReceiver, agent_core::AgentError>
+        + Send
+        + Sync,
     ) -> Result<(Arc<Conversation>, Result<Started, StartError>), OpenError> {
         loop {
             if self.inner.closing.is_cancelled() {

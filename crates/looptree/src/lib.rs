@@ -20,8 +20,9 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports six others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
+//! This crate re-exports seven others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, simulations from `looptree-sim`, durable sessions
+//! from `looptree-restate` and the HTTP service from `looptree-serve`. Each of them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -55,7 +56,8 @@
 //! | `testing` | a strict scripted provider, a manual clock, event assertions | no |
 //! | `sim` | simulation testing of agents | no |
 //! | `restate` | sessions on a Restate server, which survive their processes | no |
-//! | `full` | all features except `tls-native`, `sim` and `restate` | no |
+//! | `serve` | an HTTP service for agents, and a server of models | no |
+//! | `full` | all features except `tls-native`, `sim`, `restate` and `serve` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -72,6 +74,9 @@ pub use agent_providers as providers;
 #[cfg(feature = "restate")]
 #[doc(inline)]
 pub use agent_restate as restate;
+#[cfg(feature = "serve")]
+#[doc(inline)]
+pub use agent_serve as serve;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use schemars::generate::SchemaSettings;
 use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::auth::OPEN_ROUTES;
@@ -11,10 +11,12 @@ use super::routes::{Answer, Body, Route, all, error_schema};
 
 /// Returns the description.
 pub(super) fn document() -> Value {
-    let settings = || SchemaSettings::draft2020_12().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
+    let settings = || {
+        SchemaSettings::draft2020_12().with(|settings| {
+            settings.definitions_path = "/components/schemas".into();
+            settings.meta_schema = None;
+        })
+    };
     let mut requests = settings().into_generator();
     let mut answers = settings().for_serialize().into_generator();
     let error = error_schema(&mut answers);

@@ -172,7 +172,8 @@ impl From<OpenError> for ApiError {
             OpenError::Locked => Self::new(StatusCode::CONFLICT, "locked", error.to_string()),
             OpenError::Agent(source) => {
                 tracing::error!(error = %source, "the agent of a conversation could not be made");
-                let text = "the agent of the conversation cannot work now; the log of the server has the reason";
+                let text =
+                    "the agent of the conversation cannot work now; the log of the server has the reason";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "agent_unavailable", text)
             }
             OpenError::Session(_) => match error {
@@ -206,28 +207,33 @@ impl From<StartError> for ApiError {
     fn from(error: StartError) -> Self {
         let conflict = |code, text: &str| Self::new(StatusCode::CONFLICT, code, text);
         match error {
-            StartError::Busy | StartError::Agent(AgentError::Busy) => {
-                conflict("run_open", "a run is open; steer it, queue a follow-up, abort it, or wait for its end")
-            }
+            StartError::Busy | StartError::Agent(AgentError::Busy) => conflict(
+                "run_open",
+                "a run is open; steer it, queue a follow-up, abort it, or wait for its end",
+            ),
             StartError::Closed => Self::from(OpenError::Closing),
-            StartError::NotJournaled(reason) => Self::internal(&format!("the run was not journaled: {reason}")),
+            StartError::NotJournaled(reason) => {
+                Self::internal(&format!("the run was not journaled: {reason}"))
+            }
             StartError::TooSlow => {
                 let text = "the run was not recorded in time; read the conversation before you try again";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow_store", text).retry_after(5)
             }
             StartError::Agent(error) => match error {
-                AgentError::Suspended { .. } => {
-                    conflict("waiting", "the conversation waits for an answer; answer its questions, or abort the run")
-                }
+                AgentError::Suspended { .. } => conflict(
+                    "waiting",
+                    "the conversation waits for an answer; answer its questions, or abort the run",
+                ),
                 AgentError::Interrupted => {
                     conflict("interrupted", "the last run was interrupted; resume it, or abort it")
                 }
                 AgentError::NotSuspended => conflict("not_waiting", "no run of the conversation waits"),
                 AgentError::Answer(reason) => Self::bad_request(reason.to_string()),
                 AgentError::Message(reason) => Self::bad_request(reason.to_string()),
-                AgentError::EmptyTranscript | AgentError::AssistantTail => {
-                    conflict("nothing_to_continue", "the conversation has nothing to continue from; prompt it")
-                }
+                AgentError::EmptyTranscript | AgentError::AssistantTail => conflict(
+                    "nothing_to_continue",
+                    "the conversation has nothing to continue from; prompt it",
+                ),
                 AgentError::Lacks { what } => {
                     tracing::error!(what, "the agent lacks what an open run needs");
                     let text = "the agent of the conversation lacks something that its open run needs";

@@ -41,8 +41,9 @@ impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
         }
         let limit = service.inner.shared.limits.body_bytes;
         let body = read(request, service, limit).await?;
-        let value = serde_json::from_slice(&body)
-            .map_err(|error| ApiError::bad_request(format!("the body is not what the route expects: {error}")))?;
+        let value = serde_json::from_slice(&body).map_err(|error| {
+            ApiError::bad_request(format!("the body is not what the route expects: {error}"))
+        })?;
         Ok(Self(value))
     }
 }

@@ -69,7 +69,11 @@ async fn workspace(service: &Service, account: &Account, id: String) -> Result<W
     let conversation = service.open(account, &SessionId::from(id)).await?;
     let workspace = conversation.workspace.clone().filter(|workspace| workspace.root().is_some());
     workspace.ok_or_else(|| {
-        ApiError::new(StatusCode::NOT_FOUND, "no_workspace", "the agent of this conversation has no workspace")
+        ApiError::new(
+            StatusCode::NOT_FOUND,
+            "no_workspace",
+            "the agent of this conversation has no workspace",
+        )
     })
 }
 
@@ -85,7 +89,8 @@ pub(super) async fn list(
     Params(query): Params<PathQuery>,
 ) -> Result<Json<Folder>, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
-    let (entries, total) = blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(refused)?;
+    let (entries, total) =
+        blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(refused)?;
     let entries = entries.into_iter().map(|entry| EntryBody {
         name: entry.name,
         kind: match entry.kind {

@@ -60,9 +60,8 @@ impl Sender {
 
 /// Returns the response with the events of the channel.
 pub(super) fn response(service: &Service, mut rx: mpsc::Receiver<Event>) -> Response {
-    let events = futures_util::stream::poll_fn(move |cx| {
-        rx.poll_recv(cx).map(|event| event.map(Ok::<_, Infallible>))
-    });
+    let events =
+        futures_util::stream::poll_fn(move |cx| rx.poll_recv(cx).map(|event| event.map(Ok::<_, Infallible>)));
     let keep_alive = KeepAlive::new().interval(service.inner.shared.limits.keep_alive);
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
     response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));

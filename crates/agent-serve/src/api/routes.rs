@@ -102,17 +102,25 @@ pub(super) fn all() -> Vec<Route> {
             .gives::<meta::Health>(),
         Route::new("get", "/openapi.json", "description", "This description", || get(document))
             .answers(Answer::Other("application/json")),
-        Route::new("get", "/metrics", "metrics", "The figures of the service, for Prometheus", || get(meta::metrics))
-            .answers(Answer::Other("application/openmetrics-text; version=1.0.0; charset=utf-8")),
-        Route::new("get", "/v1/usage", "usage", "What the key has spent, and what is left", || get(meta::usage))
-            .gives::<meta::KeyUsage>(),
-        Route::new("post", "/v1/conversations", "createConversation", "Begins a conversation", || post(c::create))
-            .takes::<c::NewConversation>()
-            .gives::<c::ConversationBody>()
-            .status(201),
-        Route::new("get", "/v1/conversations", "listConversations", "The conversations of the key", || get(c::list))
-            .query::<c::PageQuery>()
-            .gives::<c::ConversationList>(),
+        Route::new("get", "/metrics", "metrics", "The figures of the service, for Prometheus", || {
+            get(meta::metrics)
+        })
+        .answers(Answer::Other("application/openmetrics-text; version=1.0.0; charset=utf-8")),
+        Route::new("get", "/v1/usage", "usage", "What the key has spent, and what is left", || {
+            get(meta::usage)
+        })
+        .gives::<meta::KeyUsage>(),
+        Route::new("post", "/v1/conversations", "createConversation", "Begins a conversation", || {
+            post(c::create)
+        })
+        .takes::<c::NewConversation>()
+        .gives::<c::ConversationBody>()
+        .status(201),
+        Route::new("get", "/v1/conversations", "listConversations", "The conversations of the key", || {
+            get(c::list)
+        })
+        .query::<c::PageQuery>()
+        .gives::<c::ConversationList>(),
         Route::new("get", "/v1/conversations/{id}", "getConversation", "A conversation", || get(c::get))
             .gives::<c::ConversationBody>(),
         Route::new(
@@ -123,9 +131,11 @@ pub(super) fn all() -> Vec<Route> {
             || delete(c::delete),
         )
         .status(204),
-        Route::new("get", "/v1/conversations/{id}/messages", "listMessages", "The messages", || get(c::messages))
-            .query::<c::PageQuery>()
-            .gives::<c::MessageList>(),
+        Route::new("get", "/v1/conversations/{id}/messages", "listMessages", "The messages", || {
+            get(c::messages)
+        })
+        .query::<c::PageQuery>()
+        .gives::<c::MessageList>(),
         Route::new(
             "post",
             "/v1/conversations/{id}/prompt",
@@ -161,9 +171,13 @@ pub(super) fn all() -> Vec<Route> {
         })
         .gives::<c::RunStarted>()
         .status(202),
-        Route::new("post", "/v1/conversations/{id}/abort", "abort", "Aborts the run, if there is one", || {
-            post(c::abort)
-        })
+        Route::new(
+            "post",
+            "/v1/conversations/{id}/abort",
+            "abort",
+            "Aborts the run, if there is one",
+            || post(c::abort),
+        )
         .gives::<c::Accepted>()
         .status(202),
         Route::new(
@@ -175,9 +189,13 @@ pub(super) fn all() -> Vec<Route> {
         )
         .query::<events::EventQuery>()
         .answers(Answer::Events),
-        Route::new("get", "/v1/questions", "listQuestions", "The questions of all conversations of the key", || {
-            get(questions::list)
-        })
+        Route::new(
+            "get",
+            "/v1/questions",
+            "listQuestions",
+            "The questions of all conversations of the key",
+            || get(questions::list),
+        )
         .gives::<questions::QuestionList>(),
         Route::new(
             "get",
@@ -224,21 +242,28 @@ pub(super) fn all() -> Vec<Route> {
 fn of_files() -> Vec<Route> {
     use super::files;
     let content = "/v1/conversations/{id}/files/content";
-    let mut upload = Route::new("put", content, "writeFile", "Writes a file of the workspace as a whole", || {
-        axum::routing::put(files::upload)
-    })
-    .query::<files::PathQuery>()
-    .gives::<files::Written>();
-    upload.body = Body::Bytes;
-    vec![
-        Route::new("get", "/v1/conversations/{id}/files", "listFiles", "The entries of a folder of the workspace", || {
-            get(files::list)
+    let mut upload =
+        Route::new("put", content, "writeFile", "Writes a file of the workspace as a whole", || {
+            axum::routing::put(files::upload)
         })
         .query::<files::PathQuery>()
+        .gives::<files::Written>();
+    upload.body = Body::Bytes;
+    vec![
+        Route::new(
+            "get",
+            "/v1/conversations/{id}/files",
+            "listFiles",
+            "The entries of a folder of the workspace",
+            || get(files::list),
+        )
+        .query::<files::PathQuery>()
         .gives::<files::Folder>(),
-        Route::new("get", content, "readFile", "The content of a file of the workspace", || get(files::content))
-            .query::<files::PathQuery>()
-            .answers(Answer::Other("application/octet-stream")),
+        Route::new("get", content, "readFile", "The content of a file of the workspace", || {
+            get(files::content)
+        })
+        .query::<files::PathQuery>()
+        .answers(Answer::Other("application/octet-stream")),
         upload,
     ]
 }

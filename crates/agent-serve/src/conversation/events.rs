@@ -120,16 +120,14 @@ pub(crate) enum Found {
 
 impl Ring {
     /// Creates a buffer for a session with this many recorded events, of which `before` precede the loop that continues.
-    pub(crate) fn new(last: u64, current: Option<(LoopId, u64)>, max_events: usize, max_bytes: usize) -> Self {
-        let state = State {
-            frames: VecDeque::new(),
-            bytes: 0,
-            left: 0,
-            before: last,
-            last,
-            current,
-            closed: false,
-        };
+    pub(crate) fn new(
+        last: u64,
+        current: Option<(LoopId, u64)>,
+        max_events: usize,
+        max_bytes: usize,
+    ) -> Self {
+        let state =
+            State { frames: VecDeque::new(), bytes: 0, left: 0, before: last, last, current, closed: false };
         let (changed, _) = watch::channel(0);
         Self { state: Mutex::new(state), changed, max_events: max_events.max(1), max_bytes }
     }
@@ -166,8 +164,7 @@ impl Ring {
         state.bytes += frame.json.len();
         let at = state.last;
         state.frames.push_back(Held { frame, at });
-        while state.frames.len() > self.max_events
-            || (state.bytes > self.max_bytes && state.frames.len() > 1)
+        while state.frames.len() > self.max_events || (state.bytes > self.max_bytes && state.frames.len() > 1)
         {
             state.evict();
         }

@@ -103,7 +103,9 @@ impl Workspace {
         }
         let mut content = Vec::with_capacity(usize::try_from(bytes).unwrap_or_default());
         // The file can grow while it is read.
-        file.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(|source| place.failed(source))?;
+        file.take(limit.saturating_add(1))
+            .read_to_end(&mut content)
+            .map_err(|source| place.failed(source))?;
         if content.len() as u64 > limit {
             return Err(too_large());
         }

@@ -100,9 +100,9 @@ impl Ask {
         }
         let text_only = || {
             let texts = content.iter().map(|block| block.as_text().ok_or(()));
-            texts.collect::<Result<String, ()>>().map_err(|()| {
-                ApiError::unsupported(param, "only messages of the user can have images")
-            })
+            texts
+                .collect::<Result<String, ()>>()
+                .map_err(|()| ApiError::unsupported(param, "only messages of the user can have images"))
         };
         match role {
             Role::System | Role::Developer => self.options.instructions.push(text_only()?),

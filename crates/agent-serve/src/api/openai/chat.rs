@@ -167,7 +167,9 @@ fn blocks(content: ChatContent, param: &str) -> Result<Vec<Content>, ApiError> {
             }
             data_url(&image_url.url, param).map(Content::Image)
         }
-        ChatPart::Other => Err(ApiError::unsupported(param, "messages have parts of the types text and image_url")),
+        ChatPart::Other => {
+            Err(ApiError::unsupported(param, "messages have parts of the types text and image_url"))
+        }
     };
     parts.into_iter().map(block).collect()
 }
@@ -291,6 +293,7 @@ async fn whole(mut running: Running, head: Head) -> Result<Response, ApiError> {
     let choice = Choice { index: 0, message, logprobs: None, finish_reason: finish_reason(finish) };
     let Head { id, created, model } = head;
     let object = "chat.completion";
-    let completion = ChatCompletion { id, object, created, model, choices: vec![choice], usage: usage.into() };
+    let completion =
+        ChatCompletion { id, object, created, model, choices: vec![choice], usage: usage.into() };
     Ok(Json(completion).into_response())
 }

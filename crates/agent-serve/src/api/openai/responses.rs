@@ -125,7 +125,9 @@ const NEUTRAL: &[(&str, fn(&Value) -> bool)] = &[
     ("metadata", |value| value.as_object().is_some_and(serde_json::Map::is_empty)),
     ("text", |value| {
         value.as_object().is_some_and(|text| {
-            text.iter().all(|(name, format)| name == "format" && format.get("type").is_some_and(|kind| *kind == "text"))
+            text.iter().all(|(name, format)| {
+                name == "format" && format.get("type").is_some_and(|kind| *kind == "text")
+            })
         })
     }),
 ];
@@ -141,7 +143,10 @@ impl ResponsesRequest {
                 for (at, item) in items.into_iter().enumerate() {
                     let param = format!("input[{at}]");
                     if item.kind.as_deref().is_some_and(|kind| kind != "message") {
-                        return Err(ApiError::unsupported(&param, "the input has items of the type message only"));
+                        return Err(ApiError::unsupported(
+                            &param,
+                            "the input has items of the type message only",
+                        ));
                     }
                     // What a client sends back of an earlier response.
                     let known: &[(&str, fn(&Value) -> bool)] =
@@ -176,7 +181,8 @@ fn blocks(content: ItemContent, param: &str) -> Result<Vec<Content>, ApiError> {
             data_url(&url, param).map(Content::Image)
         }
         ItemPart::InputImage { image_url: None, .. } | ItemPart::Other => {
-            let text = "messages have parts of the types input_text, output_text, and input_image with an image_url";
+            let text =
+                "messages have parts of the types input_text, output_text, and input_image with an image_url";
             Err(ApiError::unsupported(param, text))
         }
     };
@@ -210,7 +216,8 @@ impl std::str::FromStr for ResponseId {
 }
 
 fn unknown_response() -> ApiError {
-    let text = "there is no such response that can be continued; only the latest one of a kept conversation can";
+    let text =
+        "there is no such response that can be continued; only the latest one of a kept conversation can";
     ApiError::new(axum::http::StatusCode::BAD_REQUEST, "previous_response_not_found", text)
         .at("previous_response_id")
 }
@@ -357,7 +364,11 @@ pub(in super::super) async fn respond(
     Ok(response)
 }
 
-async fn whole(mut running: Running, mut body: ResponseBody, mut id: ResponseId) -> Result<ResponseBody, ApiError> {
+async fn whole(
+    mut running: Running,
+    mut body: ResponseBody,
+    mut id: ResponseId,
+) -> Result<ResponseBody, ApiError> {
     while let Some(piece) = running.next().await {
         if let Piece::Reply(text) = piece
             && !text.is_empty()

@@ -103,7 +103,8 @@ impl Events {
                 let (item, index) = (format!("msg_{}_{}", id.conversation, self.count), self.count);
                 self.count += 1;
                 let begun = message(&item, "in_progress", None);
-                self.event("response.output_item.added", json!({"output_index": index, "item": begun})).await?;
+                self.event("response.output_item.added", json!({"output_index": index, "item": begun}))
+                    .await?;
                 let fields =
                     json!({"item_id": item, "output_index": index, "content_index": 0, "part": part("")});
                 self.event("response.content_part.added", fields).await?;

@@ -51,10 +51,12 @@ impl Pieces {
         }
         let mut state = self.lock();
         match event {
-            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => match state.pieces.back_mut() {
-                Some(Piece::Text(last)) => last.push_str(text),
-                _ => state.pieces.push_back(Piece::Text(text.clone())),
-            },
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => {
+                match state.pieces.back_mut() {
+                    Some(Piece::Text(last)) => last.push_str(text),
+                    _ => state.pieces.push_back(Piece::Text(text.clone())),
+                }
+            }
             AgentEvent::MessageEnd { message, superseded, .. } => match (text_of(message), superseded) {
                 (None, _) => {}
                 (Some(_), true) => state.pieces.push_back(Piece::Void),

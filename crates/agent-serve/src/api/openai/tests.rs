@@ -6,7 +6,9 @@ use super::responses::{ResponseId, ResponsesRequest};
 use crate::api::error::ApiError;
 
 fn chat(body: Value) -> Result<Ask, ApiError> {
-    serde_json::from_value::<ChatRequest>(body).map_err(|error| ApiError::bad_request(error.to_string()))?.ask()
+    serde_json::from_value::<ChatRequest>(body)
+        .map_err(|error| ApiError::bad_request(error.to_string()))?
+        .ask()
 }
 
 fn responses(body: Value) -> Result<Ask, ApiError> {
@@ -56,7 +58,9 @@ fn what_a_compatible_route_does_not_support_is_refused_by_name() {
         let error = chat(body).unwrap_err().body().error;
         assert_eq!((error.code, error.param.as_deref()), ("unsupported_parameter", Some(name)));
     }
-    for (name, value) in [("background", json!(true)), ("include", json!(["x"])), ("prompt", json!({"id": "p"}))] {
+    for (name, value) in
+        [("background", json!(true)), ("include", json!(["x"])), ("prompt", json!({"id": "p"}))]
+    {
         let mut body = json!({"model": "a", "input": "Hi"});
         body[name] = value;
         let error = responses(body).unwrap_err().body().error;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use looptree::providers::ProviderRegistry;
-use looptree_examples::model_server::{Limits, Server, Tokens, serve};
+use looptree::serve::models::{Limits, Server, Tokens, serve};
 use tokio::net::TcpListener;
 
 const HELP: &str = "\

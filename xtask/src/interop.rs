@@ -17,6 +17,7 @@ mod openapi;
 mod process;
 mod report;
 mod scene;
+pub(crate) mod serve;
 mod talk;
 
 use std::path::Path;

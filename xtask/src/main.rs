@@ -65,6 +65,10 @@ cargo xtask COMMAND
   acp-client             lets an ACP client of npm drive `looptree acp` (not in ci: downloads it)
   mcp-conformance [client|server]
                          runs the official MCP conformance suite against our client and server (not in ci: downloads it)
+  serve openai           runs OpenAI's Python SDK against the HTTP service (not in ci: downloads it)
+  serve check [--examples N]
+                         sends generated requests to the HTTP service by schemathesis (not in ci: downloads it)
+  serve load [N]         runs 500 conversations at once, with clients that do not read, and measures the memory of the server
   soak [--minutes N]     runs the coding agent repeatedly on a copy of this project and checks that memory does not grow
   postgres               starts a Postgres server under target/, from this machine or npm, and prints its URL (not in ci)
   otel                   installs and starts Phoenix, and checks the traces that arrive there (not in ci: downloads it)
@@ -134,6 +138,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "size" => size::run(rest),
         "docs" => docs::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
+        "serve" => interop::serve::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
         "acp-client" => interop::acp_client::run(&workspace, rest),
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),

@@ -35,6 +35,7 @@
 mod access;
 mod error;
 mod file_lock;
+mod files;
 mod real;
 mod rules;
 
@@ -43,6 +44,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use error::PathError;
+pub use files::{EntryKind, FolderEntry, ReadFileBytesError};
 
 pub(crate) use access::{Access, Place};
 pub(crate) use file_lock::FileLock;

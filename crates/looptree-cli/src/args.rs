@@ -8,6 +8,8 @@ use clap_complete::Shell;
 use looptree::ThinkingLevel;
 use looptree::budget::Money;
 
+use crate::serve::ServeArgs;
+
 /// A coding agent in your terminal and in scripts.
 ///
 /// Without a task it starts a chat; without a key and a local model server it plays a recorded demo.
@@ -242,6 +244,8 @@ pub(crate) enum Command {
         #[arg(long, value_name = "NAME", requires = "http")]
         allowed_host: Vec<String>,
     },
+    /// Serves the agent over HTTP: conversations, events, approvals, files, and the routes of OpenAI's clients.
+    Serve(ServeArgs),
     /// Prints the completions of a shell.
     Completions {
         /// The shell that reads them.

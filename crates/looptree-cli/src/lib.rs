@@ -33,6 +33,7 @@ mod recording;
 mod run;
 mod sandbox;
 mod screen;
+mod serve;
 mod served;
 mod sessions;
 mod settings;

@@ -17,7 +17,7 @@ use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
 use crate::work::Events;
-use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, sessions, stdin, view};
+use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, serve, sessions, stdin, view};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -71,6 +71,10 @@ async fn run(cli: Cli) -> Result<Exit> {
             let listen = http.map(|address| Listen { address, hosts: allowed_host });
             return mcp::run(flags, listen, screen).await;
         }
+        Some(Command::Serve(args)) => {
+            let screen = Screen::new(Stream::Err, flags.color.unwrap_or(Color::Auto));
+            return serve::run(flags, args, screen).await;
+        }
         _ => {}
     }
     let settings = Settings::load(&flags, &root, consent)?;
@@ -94,7 +98,7 @@ async fn run(cli: Cli) -> Result<Exit> {
         Command::Models { filter } => lists::models(filter.as_deref(), &screen),
         Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
         // Handled before the files are read.
-        Command::Completions { .. } | Command::Acp | Command::Mcp { .. } => Exit::Done,
+        Command::Completions { .. } | Command::Acp | Command::Mcp { .. } | Command::Serve(_) => Exit::Done,
     };
     Ok(if screen.is_gone() { Exit::Unread } else { ended })
 }

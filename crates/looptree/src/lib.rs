@@ -20,8 +20,10 @@
 //! # }
 //! ```
 //!
-//! This crate re-exports eight others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
-//! tools from `looptree-tools`, recording from `looptree-session`, pages from `looptree-view`, simulations from `looptree-sim`, telemetry from `looptree-otel` and durable sessions from `looptree-restate`. Each of them can be used alone. The root contains the names
+//! This crate re-exports nine others: the types and the loop from `looptree-core`, the providers from `looptree-providers`, the
+//! tools from `looptree-tools`, recording from `looptree-session`, pages from `looptree-view`, simulations from `looptree-sim`,
+//! telemetry from `looptree-otel`, durable sessions from `looptree-restate` and the HTTP service from `looptree-serve`. Each of
+//! them can be used alone. The root contains the names
 //! that most programs need, the modules contain everything, and [`prelude`] is for glob imports.
 //!
 //! # Features
@@ -57,7 +59,8 @@
 //! | `sim` | simulation testing of agents | no |
 //! | `otel` | traces and metrics by OpenTelemetry | no |
 //! | `restate` | sessions on a Restate server, which survive their processes | no |
-//! | `full` | all features except `tls-native`, `sim`, `otel` and `restate` | no |
+//! | `serve` | an HTTP service for agents, and a server of models | no |
+//! | `full` | all features except `tls-native`, `sim`, `otel`, `restate` and `serve` | no |
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -77,6 +80,9 @@ pub use agent_providers as providers;
 #[cfg(feature = "restate")]
 #[doc(inline)]
 pub use agent_restate as restate;
+#[cfg(feature = "serve")]
+#[doc(inline)]
+pub use agent_serve as serve;
 #[cfg(feature = "session")]
 #[doc(inline)]
 pub use agent_session as session;

@@ -16,6 +16,7 @@ const CRATES: &[&str] = &[
     "agent_otel",
     "agent_providers",
     "agent_restate",
+    "agent_serve",
     "agent_session",
     "agent_sim",
     "agent_tools",

@@ -40,6 +40,14 @@ impl Workspace {
         Some(resolved)
     }
 
+    /// Resolves a path and checks it against the rules of this workspace, without those of a run.
+    pub(super) fn place(&self, named: &str, intent: Intent) -> Result<Place, PathError> {
+        let real = self.resolve(named)?;
+        let (dir, below) = self.split(&real).map_err(|source| PathError::access(named, source))?;
+        self.rules.check(&real, &below, intent, named)?;
+        Ok(Place { dir, below, real, named: named.to_owned() })
+    }
+
     /// Returns the folder at which relative paths start, for an approver.
     pub(crate) fn working_directory(&self) -> Option<PathBuf> {
         self.root().map(Path::to_path_buf).or_else(|| std::env::current_dir().ok())
@@ -50,10 +58,8 @@ impl Access {
     /// Resolves a path of the arguments and checks whether the call can access it in this way. The result names a path
     /// without symlinks; a link that replaces a part of it later makes its methods fail.
     pub(crate) fn locate(&self, named: &str, intent: Intent) -> Result<Place, PathError> {
-        let real = self.workspace.resolve(named)?;
-        let (dir, below) = self.workspace.split(&real).map_err(|source| PathError::access(named, source))?;
-        self.workspace.rules.check(&real, &below, intent, named)?;
-        let label = self.labels().of(&real);
+        let place = self.workspace.place(named, intent)?;
+        let label = self.labels().of(&place.real);
         let decided = self.call.resolved_arguments.as_deref().and_then(|decided| decided.get("path"));
         if decided.is_some_and(|decided| *decided != *label) {
             // The hooks of the run have decided about another file.
@@ -69,7 +75,7 @@ impl Access {
         {
             return Err(PathError::Policy { path: named.to_owned(), reason });
         }
-        Ok(Place { dir, below, real, named: named.to_owned() })
+        Ok(place)
     }
 
     /// Returns whether the call can access a path in this way. `below` is relative to the folder of a [`Place`].

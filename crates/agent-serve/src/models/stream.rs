@@ -6,14 +6,13 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 
+use agent_core::{
+    CancellationToken, ErrorContext, ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent,
+    StreamProvider,
+};
+use agent_providers::remote::{end_frame, event_frame};
 use axum::body::Bytes;
 use futures_util::Stream;
-use looptree::provider::ErrorContext;
-use looptree::provider::EventSink;
-use looptree::provider::ModelRequest;
-use looptree::provider::StreamEvent;
-use looptree::providers::remote::{end_frame, event_frame};
-use looptree::{CancellationToken, ErrorKind, ProviderError, StreamProvider};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 

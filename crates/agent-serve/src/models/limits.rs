@@ -1,25 +1,26 @@
-//! What one client may take.
+//! The bounds of a server of models.
 
 use std::time::Duration;
 
 /// Bounds on size, number and time.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Limits {
-    /// Connections that may be open at once; a further one waits to be taken.
+    /// Connections that are open at once; a further one waits. Default: 1,024.
     pub connections: usize,
-    /// How long the head of a request may take to arrive.
+    /// The time in which the head of a request must arrive. Default: 10 seconds.
     pub head_time: Duration,
-    /// Streams that may be open at once; a further one is refused with 503.
+    /// Streams that are open at once; a further one is refused with 503. Default: 256.
     pub streams: usize,
-    /// Bytes of a request.
+    /// The size of a request in bytes. Default: 32 MiB.
     pub body_bytes: usize,
-    /// How long a request may take to arrive.
+    /// The time in which a request must arrive. Default: 60 seconds.
     pub body_time: Duration,
-    /// How long one reply may take, from first to last.
+    /// The time of a whole reply. Default: 1 hour.
     pub stream_time: Duration,
-    /// How long a client may leave a piece unread.
+    /// The time in which a client must read a piece. Default: 60 seconds.
     pub write_time: Duration,
-    /// How often a sign of life is sent while the model says nothing.
+    /// The interval of comments while the model sends nothing. Default: 15 seconds.
     pub keep_alive: Duration,
 }
 

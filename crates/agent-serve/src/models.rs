@@ -1,16 +1,34 @@
-//! A small server that holds the keys of model providers and streams replies to clients with a token.
+//! A server that holds the keys of model providers and streams replies to clients with a token.
 //!
 //! There is one route, [`PATH`]. Nothing is answered without a token, not even that a route is unknown. A client names
-//! provider and model; which address that is, and with which key it is called, the server knows ([`Models`]). What goes back
-//! is what arrives, piece by piece: a client that reads slowly slows down the call, and one that goes away ends it.
+//! provider and model; the server knows the address and the key ([`Models`]). The server sends what arrives, piece by
+//! piece: a client that reads slowly slows down the call, and one that goes away ends it.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use agent_core::ModelConfig;
+//! use agent_providers::ProviderRegistry;
+//! use agent_serve::models::{Limits, Server, Tokens, serve};
+//!
+//! # async fn example(tokens: &str) -> Result<(), Box<dyn std::error::Error>> {
+//! let models = |provider: &str, model: &str| (provider == "ollama").then(|| ModelConfig::ollama(model));
+//! let tokens = Tokens::parse(tokens)?;
+//! let server = Server::new(Arc::new(ProviderRegistry::default()), Arc::new(models), tokens, Limits::default());
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8787").await?;
+//! serve(listener, server, std::future::pending()).await;
+//! # Ok(())
+//! # }
+//! ```
 
 mod auth;
 mod limits;
-mod serve;
 mod stream;
 
 use std::sync::Arc;
 
+use agent_core::{ModelConfig, StreamProvider};
+use agent_providers::remote::{PATH, RemoteRequest, refusal};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
@@ -18,18 +36,18 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::post;
-use looptree::providers::remote::{PATH, RemoteRequest, refusal};
-use looptree::{ModelConfig, StreamProvider};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-pub use auth::Tokens;
+pub use auth::{Tokens, TokensError};
 pub use limits::Limits;
-pub use serve::serve;
 
-/// The model for a provider's name and a model's id, with address and key; `None` when the server has none.
+use crate::serving::{Acceptance, accept};
+
+/// Returns the model with a provider's name and a model's id, with address and key; `None` when the server has none.
 pub type Models = Arc<dyn Fn(&str, &str) -> Option<ModelConfig> + Send + Sync>;
 
-/// What a server has.
+/// A server of models. Cloning is cheap.
 #[derive(Clone)]
 pub struct Server {
     provider: Arc<dyn StreamProvider>,
@@ -46,7 +64,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// A server that calls these models through this provider, for clients with one of the tokens.
+    /// Creates a server that calls these models through this provider, for clients with one of the tokens.
     #[must_use]
     pub fn new(provider: Arc<dyn StreamProvider>, models: Models, tokens: Tokens, limits: Limits) -> Self {
         let streams = Arc::new(Semaphore::new(limits.streams));
@@ -54,7 +72,7 @@ impl Server {
     }
 
     /// Returns its routes. All of them require the token, including the answer to unknown ones.
-    pub(crate) fn routes(&self) -> Router {
+    pub fn router(&self) -> Router {
         Router::new()
             .route(PATH, post(answer))
             .fallback(unknown)
@@ -62,6 +80,12 @@ impl Server {
             .layer(middleware::from_fn_with_state(Arc::clone(&self.tokens), auth::require))
             .with_state(self.clone())
     }
+}
+
+/// Answers until `stop` completes; the connections that are open are then closed.
+pub async fn serve(listener: TcpListener, server: Server, stop: impl Future<Output = ()> + Send) {
+    let Limits { connections, head_time, write_time, .. } = server.limits;
+    accept(listener, server.router(), Acceptance { connections, head_time, write_time }, stop).await;
 }
 
 async fn unknown() -> Response {

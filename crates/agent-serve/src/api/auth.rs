@@ -1,0 +1,92 @@
+//! Who may call: a bearer token, its rate, and for a service without keys only programs of this machine.
+
+use std::sync::Arc;
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use super::error::ApiError;
+use super::extract::Caller;
+use crate::keys::Account;
+use crate::service::Service;
+
+/// The routes that are answered without a key. They contain nothing about conversations.
+pub(crate) const OPEN_ROUTES: &[&str] = &["/healthz", "/openapi.json"];
+
+/// Answers a request that has a valid key and keeps its rate.
+pub(crate) async fn require(State(service): State<Service>, mut request: Request, next: Next) -> Response {
+    if OPEN_ROUTES.contains(&request.uri().path()) {
+        return next.run(request).await;
+    }
+    let account = match account(&service, request.headers()) {
+        Ok(account) => account,
+        Err(error) => {
+            service.inner.shared.metrics.refused_keys.inc();
+            return error.into_response();
+        }
+    };
+    if let Err(wait) = account.bucket.take(service.inner.shared.environment.monotonic_ms()) {
+        service.inner.shared.metrics.rate_limited.inc();
+        let text = "the key has made more requests than its rate allows";
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text);
+        return error.retry_after(wait.as_millis().div_ceil(1_000).try_into().unwrap_or(60)).into_response();
+    }
+    request.extensions_mut().insert(Caller(account));
+    next.run(request).await
+}
+
+fn account(service: &Service, headers: &HeaderMap) -> Result<Arc<Account>, ApiError> {
+    let accounts = &service.inner.accounts;
+    if let Some(account) = accounts.open() {
+        return local_only(headers).map(|()| Arc::clone(account));
+    }
+    let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let token = given.and_then(|given| {
+        let (scheme, token) = given.split_at_checked("Bearer ".len())?;
+        scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+    });
+    let account = token.and_then(|token| accounts.of_token(token));
+    account.map(Arc::clone).ok_or_else(|| {
+        let text = "send a valid key as Authorization: Bearer KEY";
+        ApiError::new(StatusCode::UNAUTHORIZED, "invalid_api_key", text)
+    })
+}
+
+/// Refuses requests that a web page of another origin makes in the user's browser, also through a name that leads here.
+fn local_only(headers: &HeaderMap) -> Result<(), ApiError> {
+    let refuse = |text| Err(ApiError::new(StatusCode::FORBIDDEN, "not_local", text));
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default());
+    let host = text(header::HOST).unwrap_or_default();
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    if !matches!(name, "localhost" | "127.0.0.1" | "::1") {
+        return refuse("a service without keys is called by the name localhost");
+    }
+    match text(header::ORIGIN) {
+        Some(origin) if origin.strip_prefix("http://") != Some(host) => {
+            refuse("a service without keys answers no pages of other origins")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Counts a request and measures it until the head of its response.
+pub(crate) async fn measure(State(service): State<Service>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map_or("unknown", MatchedPath::as_str).to_owned();
+    let method = match request.method().as_str() {
+        known @ ("GET" | "POST" | "PUT" | "DELETE" | "HEAD" | "OPTIONS") => known.to_owned(),
+        // A client can send any number of methods.
+        _ => "other".to_owned(),
+    };
+    let environment = &service.inner.shared.environment;
+    let begun = environment.monotonic_ms();
+    let response = next.run(request).await;
+    let milliseconds = u32::try_from(environment.monotonic_ms().saturating_sub(begun)).unwrap_or(u32::MAX);
+    let status = response.status().as_u16();
+    service.inner.shared.metrics.request(&method, &route, status, f64::from(milliseconds) / 1_000.0);
+    response
+}

@@ -1,0 +1,260 @@
+//! A run whose client waits for its answer.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agent_core::agent::Subscription;
+use agent_core::{AgentEvent, MessageRef, RunEnd, SessionId, StopCause, StopReason, StreamDelta, Usage};
+use tokio::sync::{Notify, watch};
+
+use super::super::error::ApiError;
+use super::ask::{Ask, Options, WithOptions};
+use crate::conversation::Conversation;
+use crate::keys::Account;
+use crate::registry::{OpenError, Wait};
+use crate::service::{Lifetime, Service};
+
+/// A piece of the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Piece {
+    /// A part of the text of the current reply.
+    Text(String),
+    /// A reply is complete, with its whole text.
+    Reply(String),
+    /// The parts of the current reply are void, because the call of the model is repeated.
+    Void,
+}
+
+/// The text of a run until the client has read it. Parts of the same reply are joined, so it never has more than the replies.
+#[derive(Debug, Default)]
+pub(super) struct Pieces {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pieces: VecDeque<Piece>,
+    usage: Usage,
+}
+
+impl Pieces {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an event of the conversation's own loops.
+    fn note(&self, session: &str, event: &AgentEvent) {
+        let own = event.loop_id().as_str().strip_prefix(session).is_some_and(|rest| rest.starts_with('.'));
+        if !own {
+            return;
+        }
+        let mut state = self.lock();
+        match event {
+            AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => {
+                match state.pieces.back_mut() {
+                    Some(Piece::Text(last)) => last.push_str(text),
+                    _ => state.pieces.push_back(Piece::Text(text.clone())),
+                }
+            }
+            AgentEvent::MessageEnd { message, superseded, .. } => match (text_of(message), superseded) {
+                (None, _) => {}
+                (Some(_), true) => state.pieces.push_back(Piece::Void),
+                (Some(text), false) => state.pieces.push_back(Piece::Reply(text)),
+            },
+            AgentEvent::TurnEnd { usage, .. } => state.usage = state.usage.combine(usage),
+            _ => return,
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Returns the tokens of the turns that have ended.
+    pub(super) fn usage(&self) -> Usage {
+        self.lock().usage
+    }
+}
+
+/// Returns the text of a reply; `None` for other messages.
+fn text_of(message: &MessageRef) -> Option<String> {
+    (message.role() == "assistant").then(|| message.text())
+}
+
+/// A run. If it is dropped before its end, its client has gone, and the run is aborted.
+pub(super) struct Running {
+    service: Service,
+    account: Arc<Account>,
+    lifetime: Lifetime,
+    conversation: Arc<Conversation>,
+    pieces: Arc<Pieces>,
+    subscription: Option<Subscription>,
+    end: watch::Receiver<Option<RunEnd>>,
+    ended: bool,
+}
+
+/// How a run ended for its client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Finish {
+    /// The agent has finished its answer.
+    Complete,
+    /// The answer ends early: the model or the run reached a limit.
+    Cut,
+}
+
+/// Where the answer of a run is kept.
+pub(super) struct Seat<'a> {
+    pub(super) service: &'a Service,
+    pub(super) account: &'a Arc<Account>,
+    pub(super) lifetime: Lifetime,
+}
+
+impl Seat<'_> {
+    /// Begins a new conversation with an agent and starts its run.
+    pub(super) async fn begin(&self, agent: &str, ask: Ask) -> Result<Running, ApiError> {
+        super::super::conversations::check_budget(self.service, self.account)?;
+        let of = self.service.create(self.account, Some(agent), self.lifetime).await?;
+        let started = match self.open(&of.id, &ask.options).await {
+            Ok(conversation) => self.start(conversation, ask).await,
+            Err(error) => Err(error.into()),
+        };
+        if started.is_err() && self.lifetime == Lifetime::Once {
+            // The error is what the client must see; a session that is left is deleted at the next start.
+            let _ = self.service.delete(self.account, &of.id).await;
+        }
+        started
+    }
+
+    /// Continues a stored conversation.
+    pub(super) async fn go_on(
+        &self,
+        id: &SessionId,
+        ask: Ask,
+        check: impl FnOnce(&Conversation) -> Result<(), ApiError>,
+    ) -> Result<Running, ApiError> {
+        super::super::conversations::check_budget(self.service, self.account)?;
+        // The settings of an earlier request end with the agent that had them.
+        self.service.inner.registry.release(id).await;
+        let conversation = self.open(id, &ask.options).await?;
+        check(&conversation)?;
+        self.start(conversation, ask).await
+    }
+
+    async fn open(&self, id: &SessionId, options: &Options) -> Result<Arc<Conversation>, OpenError> {
+        let (of, factory) = self.service.resolve(self.account, id)?;
+        let factory = WithOptions { factory: &*factory, options };
+        self.service.inner.registry.open(&of, self.account, &factory, Wait::No).await
+    }
+
+    async fn start(&self, conversation: Arc<Conversation>, ask: Ask) -> Result<Running, ApiError> {
+        let agent = conversation.agent();
+        if !ask.history.is_empty() {
+            agent.replace_messages(ask.history).map_err(|error| ApiError::bad_request(error.to_string()))?;
+        }
+        let Some(prompt) = ask.prompt else { return Err(ApiError::bad_request("there is no prompt")) };
+        let pieces = Arc::new(Pieces::default());
+        let (noted, session) = (Arc::clone(&pieces), conversation.of.id.clone());
+        let subscription = agent.subscribe(move |event| noted.note(session.as_str(), event));
+        let started = conversation.start(|agent| agent.prompt(prompt)).await;
+        match started {
+            Ok(started) => Ok(Running {
+                service: self.service.clone(),
+                account: Arc::clone(self.account),
+                lifetime: self.lifetime,
+                conversation,
+                pieces,
+                subscription: Some(subscription),
+                end: started.end,
+                ended: false,
+            }),
+            Err(error) => {
+                subscription.unsubscribe();
+                Err(error.into())
+            }
+        }
+    }
+}
+
+impl Running {
+    pub(super) fn conversation(&self) -> &Conversation {
+        &self.conversation
+    }
+
+    pub(super) fn usage(&self) -> Usage {
+        self.pieces.usage()
+    }
+
+    /// Returns the number of the last event of the conversation.
+    pub(super) fn last_event(&self) -> u64 {
+        self.conversation.events.last()
+    }
+
+    /// Returns the next piece; `None` when the run has ended and all pieces were returned.
+    pub(super) async fn next(&mut self) -> Option<Piece> {
+        loop {
+            let has_ended = self.end.borrow().is_some();
+            if let Some(piece) = self.pieces.lock().pieces.pop_front() {
+                return Some(piece);
+            }
+            if has_ended {
+                return None;
+            }
+            tokio::select! {
+                () = self.pieces.changed.notified() => {}
+                changed = self.end.changed() => if changed.is_err() { return None },
+            }
+        }
+    }
+
+    /// Returns how the run ended, and cleans up. Call it after the last piece.
+    pub(super) async fn finish(mut self) -> Result<Finish, ApiError> {
+        let end = match self.end.wait_for(Option::is_some).await {
+            Ok(end) => end.clone(),
+            Err(_) => None,
+        };
+        self.ended = true;
+        let id = self.conversation.of.id.clone();
+        let end = end.ok_or_else(|| ApiError::internal(&"a run ended without an end"))?;
+        let result = match &end {
+            RunEnd::Completed(reply) => {
+                let is_cut = reply.message().is_some_and(|reply| reply.stop_reason == StopReason::Length);
+                Ok(if is_cut { Finish::Cut } else { Finish::Complete })
+            }
+            RunEnd::Stopped(StopCause::Limit { .. }) => Ok(Finish::Cut),
+            end => Err(ApiError::of_end(end, id.as_str())),
+        };
+        if self.lifetime == Lifetime::Once && !matches!(end, RunEnd::Suspended(_)) {
+            self.remove();
+        }
+        result
+    }
+
+    /// Deletes the conversation in the background.
+    fn remove(&self) {
+        let (service, account) = (self.service.clone(), Arc::clone(&self.account));
+        let id = self.conversation.of.id.clone();
+        self.service.inner.shared.spawn(async move {
+            if let Err(error) = service.delete(&account, &id).await {
+                tracing::warn!(session = %id, %error, "a conversation could not be deleted after its answer");
+            }
+        });
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(subscription) = self.subscription.take() {
+            subscription.unsubscribe();
+        }
+        if self.ended {
+            return;
+        }
+        self.service.inner.shared.metrics.vanished.inc();
+        self.conversation.agent().abort();
+        if self.lifetime == Lifetime::Once {
+            self.remove();
+        }
+    }
+}
+
+/// Separates the texts of several replies of a run.
+pub(super) const BETWEEN_REPLIES: &str = "\n\n";

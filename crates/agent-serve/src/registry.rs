@@ -1,0 +1,277 @@
+//! The conversations in memory. Each is made or loaded once, however many requests want it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_core::compat::SeedSetters as _;
+use agent_core::{Budget, CancellationToken, SessionId};
+use agent_session::{RestoreSession as _, Session, SessionError};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};
+use crate::conversation::events::Ring;
+use crate::conversation::replay::count;
+use crate::conversation::{Conversation, Parts, Shared};
+use crate::environment::LeavableEnvironment;
+use crate::keys::Account;
+
+/// Why a conversation could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpenError {
+    /// There is no such conversation, or it belongs to another key.
+    #[error("there is no conversation {0}")]
+    NotFound(SessionId),
+    /// All conversations in memory work.
+    #[error("as many conversations are open as the server allows")]
+    Full,
+    /// Another process writes the session.
+    #[error("another process has the conversation open")]
+    Locked,
+    /// The agent of the conversation is not served any more.
+    #[error("this server has no agent {0}")]
+    NoAgent(String),
+    /// The factory failed, or its agent cannot continue the session.
+    #[error("the agent of the conversation could not be made: {0}")]
+    Agent(#[source] BoxError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The service is shutting down.
+    #[error("the server is shutting down")]
+    Closing,
+}
+
+/// A conversation in memory, or the place where one is being loaded or released.
+type Cell = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
+
+/// The conversations in memory.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    shared: Arc<Shared>,
+    cells: Mutex<BTreeMap<SessionId, Cell>>,
+    places: Arc<Semaphore>,
+    closing: CancellationToken,
+}
+
+impl Registry {
+    pub(crate) fn new(shared: Arc<Shared>, closing: CancellationToken) -> Self {
+        let places = Arc::new(Semaphore::new(shared.limits.open_conversations));
+        Self { shared, cells: Mutex::default(), places, closing }
+    }
+
+    fn cells(&self) -> MutexGuard<'_, BTreeMap<SessionId, Cell>> {
+        self.cells.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cell(&self, id: &SessionId) -> Cell {
+        Arc::clone(self.cells().entry(id.clone()).or_default())
+    }
+
+    /// Removes the cell of a conversation that is not in memory, unless others wait for it.
+    fn forget(&self, id: &SessionId, cell: Cell) {
+        let mut cells = self.cells();
+        drop(cell);
+        if let Some(cell) = cells.get(id)
+            && Arc::strong_count(cell) == 1
+            && cell.try_lock().is_ok_and(|held| held.is_none())
+        {
+            cells.remove(id);
+        }
+    }
+
+    /// Returns the conversation if it is in memory.
+    pub(crate) async fn get(&self, id: &SessionId) -> Option<Arc<Conversation>> {
+        let cell = self.cells().get(id).map(Arc::clone)?;
+        let conversation = cell.lock().await.as_ref().filter(|held| !held.is_closed()).map(Arc::clone);
+        self.forget(id, cell);
+        conversation
+    }
+
+    /// Returns the conversation, and loads it if it is not in memory.
+    pub(crate) async fn open(
+        &self,
+        of: &ConversationRef,
+        account: &Account,
+        factory: &dyn AgentFactory,
+        wait: Wait,
+    ) -> Result<Arc<Conversation>, OpenError> {
+        let cell = self.cell(&of.id);
+        let mut held = cell.lock().await;
+        let opened = match held.as_ref().filter(|held| !held.is_closed()) {
+            Some(conversation) if conversation.of.key == account.name => Ok(Arc::clone(conversation)),
+            Some(_) => Err(OpenError::NotFound(of.id.clone())),
+            None => {
+                let loaded = self.load(of, account, factory, wait).await;
+                if let Ok(conversation) = &loaded {
+                    *held = Some(Arc::clone(conversation));
+                }
+                loaded
+            }
+        };
+        drop(held);
+        self.forget(&of.id, cell);
+        opened
+    }
+
+    async fn load(
+        &self,
+        of: &ConversationRef,
+        account: &Account,
+        factory: &dyn AgentFactory,
+        wait: Wait,
+    ) -> Result<Arc<Conversation>, OpenError> {
+        if self.closing.is_cancelled() {
+            return Err(OpenError::Closing);
+        }
+        let place = self.place(wait).await?;
+        let ServedAgent {
+            mut agent,
+            #[cfg(feature = "files")]
+            workspace,
+            companion,
+        } = factory.make(of).await.map_err(OpenError::Agent)?;
+        let left = CancellationToken::new();
+        if agent.config().services.budget.is_some() {
+            let text = "the factory gave its agent a budget, which would replace that of the key; use Key::with_budget or \
+                        Limits::conversation_budget";
+            return Err(OpenError::Agent(text.into()));
+        }
+        let budget = conversation_budget(account, of, &self.shared);
+        agent.set_config(|config| {
+            let inner = Arc::clone(&config.services.environment);
+            config.services.environment = Arc::new(LeavableEnvironment::new(inner, left.clone()));
+            config.services.budget = Some(budget);
+        });
+        let agent = agent.with_agent_id(account.owner());
+        let store = Arc::clone(&self.shared.store);
+        let (agent, recorder) =
+            agent.restore_session(store, of.id.as_str()).await.map_err(|error| match error {
+                SessionError::NotFound { .. } | SessionError::InvalidId { .. } => {
+                    OpenError::NotFound(of.id.clone())
+                }
+                SessionError::Locked { .. } | SessionError::LeaseLost { .. } => OpenError::Locked,
+                error @ SessionError::Missing { .. } => OpenError::Agent(Box::new(error)),
+                error => OpenError::Session(error),
+            })?;
+        if agent.agent_id().as_str() != account.owner() {
+            return Err(OpenError::NotFound(of.id.clone()));
+        }
+        let session = recorder.read_session(of.id.as_str())?;
+        let (last, current) = session.as_ref().map(count).unwrap_or_default();
+        let limits = &self.shared.limits;
+        let ring = Ring::new(last, current, limits.buffered_events, limits.buffered_bytes);
+        let parts = Parts {
+            of: of.clone(),
+            agent,
+            recorder,
+            ring,
+            left,
+            #[cfg(feature = "files")]
+            workspace,
+            companion,
+            place,
+        };
+        Ok(Arc::new(Conversation::new(Arc::clone(&self.shared), parts)))
+    }
+
+    /// Returns a place for a conversation. Releases an idle one if there is none.
+    async fn place(&self, wait: Wait) -> Result<OwnedSemaphorePermit, OpenError> {
+        loop {
+            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                return Ok(place);
+            }
+            if !self.release_one(Duration::ZERO).await {
+                break;
+            }
+        }
+        match wait {
+            Wait::No => Err(OpenError::Full),
+            Wait::UntilFree => tokio::select! {
+                place = Arc::clone(&self.places).acquire_owned() => place.map_err(|_| OpenError::Closing),
+                () = self.closing.cancelled() => Err(OpenError::Closing),
+            },
+        }
+    }
+
+    /// Releases the conversations that have been idle for this time.
+    pub(crate) async fn release_idle(&self, idle_time: Duration) {
+        while self.release_one(idle_time).await {}
+    }
+
+    /// Releases the conversation that has been idle for the longest time, if that is at least this one.
+    async fn release_one(&self, idle_time: Duration) -> bool {
+        let all: Vec<(SessionId, Cell)> =
+            self.cells().iter().map(|(id, cell)| (id.clone(), Arc::clone(cell))).collect();
+        let mut oldest: Option<(Duration, SessionId)> = None;
+        for (id, cell) in &all {
+            // A cell that is locked is being loaded or released.
+            let Ok(held) = cell.try_lock() else { continue };
+            let Some(idle) = held.as_ref().and_then(|conversation| conversation.idle_for()) else { continue };
+            if idle >= idle_time && oldest.as_ref().is_none_or(|(longest, _)| idle > *longest) {
+                oldest = Some((idle, id.clone()));
+            }
+        }
+        drop(all);
+        match oldest {
+            Some((_, id)) => self.release(&id).await,
+            None => false,
+        }
+    }
+
+    /// Saves a conversation without an open run and removes it from memory. Returns whether it was there.
+    pub(crate) async fn release(&self, id: &SessionId) -> bool {
+        let Some(cell) = self.cells().get(id).map(Arc::clone) else { return false };
+        let mut held = cell.lock().await;
+        let released = match held.as_ref() {
+            Some(conversation) if conversation.shut() => {
+                conversation.close().await;
+                *held = None;
+                true
+            }
+            _ => false,
+        };
+        drop(held);
+        self.forget(id, cell);
+        released
+    }
+
+    /// Lets runs end for some time, and then leaves those that are still open, saves all conversations and closes them.
+    pub(crate) async fn close_all(&self, drain_time: Duration) {
+        let cells: Vec<Cell> = self.cells().values().map(Arc::clone).collect();
+        let mut all = Vec::new();
+        for cell in cells {
+            all.extend(cell.lock().await.as_ref().map(Arc::clone));
+        }
+        let ends = futures_util::future::join_all(all.iter().map(|conversation| conversation.wait_for_end()));
+        let _ = tokio::time::timeout(drain_time, ends).await;
+        futures_util::future::join_all(all.iter().map(|conversation| conversation.close())).await;
+        self.cells().clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.cells().len()
+    }
+
+    /// Creates an empty session for a new conversation.
+    pub(crate) async fn create(&self, of: &ConversationRef, account: &Account) -> Result<(), OpenError> {
+        if self.closing.is_cancelled() {
+            return Err(OpenError::Closing);
+        }
+        let now = self.shared.environment.now();
+        let session = Session::new(of.id.clone(), account.owner().into(), now);
+        Ok(self.shared.store.save_session(&session).await?)
+    }
+}
+
+/// Whether opening a conversation waits for a place in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// It fails if there is none.
+    No,
+    /// It waits until a conversation was released.
+    UntilFree,
+}
+
+fn conversation_budget(account: &Account, of: &ConversationRef, shared: &Shared) -> Budget {
+    account.budget.child(format!("conversation {}", of.id), shared.limits.conversation_budget)
+}

@@ -1,0 +1,23 @@
+//! The service over real sockets.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test fails loudly, also in the functions it shares with others"
+)]
+
+mod access;
+mod conversations;
+mod crash;
+mod description;
+mod events;
+#[cfg(feature = "files")]
+mod files;
+mod many;
+mod openai;
+mod questions;
+mod shutdown;
+mod support;
+mod vanished;

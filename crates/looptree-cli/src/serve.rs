@@ -1,0 +1,150 @@
+//! `looptree serve`: the agent as an HTTP service.
+
+mod keys;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use async_trait::async_trait;
+use looptree::BudgetLimits;
+use looptree::budget::AtLimit;
+use looptree::prelude::*;
+use looptree::serve::{
+    AgentFactory, BoxError, ConversationRef, Limits, Recovery, ServedAgent, Service, VanishedClient,
+};
+use tokio::net::TcpListener;
+
+use crate::approval::Approver;
+use crate::args::Flags;
+use crate::choose;
+use crate::exit::Exit;
+use crate::screen::Screen;
+use crate::served::told_to_end;
+use crate::settings::{Consent, Settings, directory};
+use crate::setup::{Setup, SetupOptions, sessions_of};
+
+/// The name of the agent, which clients use as a model.
+const AGENT: &str = "looptree";
+
+/// The options of the server.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct ServeArgs {
+    /// Listens on this address. Other machines reach only addresses outside of 127.0.0.1.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// The file with the keys of clients (docs/serve.md). Without it the key is read from LOOPTREE_SERVE_KEY; without that a random
+    /// one is printed.
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
+    /// Gives each conversation a folder of its own below this one, instead of the directory of --cwd for all.
+    #[arg(long, value_name = "DIR")]
+    workspaces: Option<PathBuf>,
+    /// Aborts a run when nobody has read its events for this time.
+    #[arg(long, value_name = "SECONDS")]
+    stop_vanished: Option<u64>,
+    /// How many conversations are in memory at once.
+    #[arg(long, value_name = "N")]
+    max_conversations: Option<usize>,
+    /// Does not resume the runs that the last process has left; clients can.
+    #[arg(long)]
+    no_resume: bool,
+}
+
+/// Serves until a signal ends the process.
+pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result<Exit> {
+    let root = directory(&flags)?;
+    let settings = settings(&flags, &root)?;
+    // A missing model is found before the first client.
+    let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
+    let store = JsonStore::open(sessions_of(&settings, &root)?)?;
+    let (keys, note) = keys::read(args.keys.as_deref())?;
+    let mut limits = Limits::default();
+    limits.conversation_budget = budget(&settings);
+    if let Some(seconds) = args.stop_vanished {
+        limits.vanished = VanishedClient::Stop { after: Duration::from_secs(seconds) };
+    }
+    if let Some(most) = args.max_conversations {
+        limits.open_conversations = most.max(1);
+    }
+    let coder = Coder { flags, root: root.clone(), workspaces: args.workspaces, store: store.clone() };
+    let service = Service::builder(store)
+        .agent_factory(AGENT, coder)
+        .keys(keys)
+        .limits(limits)
+        .recovery(if args.no_resume { Recovery::Leave } else { Recovery::Resume })
+        .build()?;
+    let listener =
+        TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
+    screen.line(&format!("model: {} ({})", model.name, model.provider));
+    screen.line(&format!("directory: {}", root.display()));
+    screen.line(&note);
+    screen.line(&format!("listening on http://{}", listener.local_addr()?));
+    service.serve(listener, told_to_end()).await?;
+    Ok(Exit::Done)
+}
+
+/// Returns the settings of the directory. No user can consent to a project's own file here.
+fn settings(flags: &Flags, root: &Path) -> Result<Settings> {
+    Settings::load(flags, root, if flags.trust_project { Consent::Given } else { Consent::Remembered })
+}
+
+fn budget(settings: &Settings) -> BudgetLimits {
+    let mut limits = BudgetLimits::none();
+    if let Some(money) = settings.budget.value {
+        limits = limits.with_money(money.0);
+    }
+    if let Some(tokens) = settings.max_tokens_total.value {
+        limits = limits.with_tokens(tokens);
+    }
+    limits
+}
+
+/// Makes the coding agent of a conversation.
+struct Coder {
+    flags: Flags,
+    root: PathBuf,
+    workspaces: Option<PathBuf>,
+    store: JsonStore,
+}
+
+#[async_trait]
+impl AgentFactory for Coder {
+    async fn make(&self, conversation: &ConversationRef) -> Result<ServedAgent, BoxError> {
+        Ok(self.agent(conversation).await?)
+    }
+}
+
+impl Coder {
+    async fn agent(&self, conversation: &ConversationRef) -> Result<ServedAgent> {
+        let root = match &self.workspaces {
+            None => self.root.clone(),
+            Some(folder) => {
+                let own = std::path::absolute(folder)?.join(conversation.id.as_str());
+                std::fs::create_dir_all(&own).with_context(|| format!("cannot create {}", own.display()))?;
+                own.canonicalize()?
+            }
+        };
+        let settings = settings(&self.flags, &self.root)?;
+        let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
+        let options = SetupOptions {
+            settings: &settings,
+            root: &root,
+            approver: Approver::Present,
+            at_limit: AtLimit::Stop,
+            session: None,
+            record: None,
+            task: None,
+            servers: Vec::new(),
+        };
+        let Setup { mut agent, watch, .. } = Setup::make(model, options).await?;
+        // The service has the budgets of keys and conversations.
+        agent.set_config(|config| config.services.budget = None);
+        let session = self.store.load_session(conversation.id.as_str()).await?;
+        if let Some(end) = session.end_point() {
+            watch.adopt(&session.files_at(&end)?);
+        }
+        Ok(ServedAgent::from(agent).with_workspace(Workspace::open(&root)?))
+    }
+}

@@ -1,0 +1,56 @@
+//! An agent behind an HTTP service: `ORDER_DESK_KEY=... cargo run --example web_service`.
+use axum::{Router, response::Html, routing::get};
+use looptree::hooks::{Decision, ToolPolicy, ToolRule};
+use looptree::model::Secret;
+use looptree::prelude::*;
+use looptree::serve::{ConversationRef, Key, Service};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    item: String,
+    amount: u32,
+}
+
+/// Returns an agent that orders things; an order of more than one thing needs an approval.
+fn desk(base: &BasicAgent) -> BasicAgent {
+    let order = tool_fn("order", "Orders an item for the office", |order: Order, _| async move {
+        Ok(format!("ordered {} {}", order.amount, order.item))
+    });
+    let single = ToolRule::tool("order").argument("/amount", "1");
+    base.with_same_settings()
+        .with_system_prompt("You order what the office needs.")
+        .with_tool(order)
+        .with_hooks(Hooks::new().policy(ToolPolicy::new(Decision::Ask).allow(single)))
+}
+
+/// Returns a service whose conversations are in a folder and belong to the holder of a key.
+fn service(folder: &str, key: &str, base: BasicAgent) -> Result<Service, Box<dyn std::error::Error>> {
+    let service = Service::builder(JsonStore::open(folder)?)
+        .agent("desk", move |_: &ConversationRef| desk(&base))
+        .key(Key::new("office", &Secret::new(key))?)
+        .build()?;
+    Ok(service)
+}
+
+/// Returns the routes of the service and a page beside them, which needs no key.
+fn routes(service: &Service) -> Router {
+    Router::new().route("/", get(|| async { Html("<h1>The order desk</h1>") })).merge(service.router())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let key = std::env::var("ORDER_DESK_KEY")?;
+    let model = ModelConfig::anthropic("claude-sonnet-4-6", "Sonnet", std::env::var("ANTHROPIC_API_KEY")?);
+    let service = service("order-desk", &key, looptree::agent(model))?;
+    service.recover().await?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+    let closing = service.clone();
+    let stop = async move {
+        let _ = tokio::signal::ctrl_c().await;
+        closing.shutdown().await;
+    };
+    axum::serve(listener, routes(&service)).with_graceful_shutdown(stop).await?;
+    Ok(())
+}

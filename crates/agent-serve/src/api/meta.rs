@@ -1,7 +1,7 @@
 //! Routes about the service itself: health, figures, the budget of a key, and the view of a session.
 
 use agent_core::SessionId;
-use agent_session::Session;
+use agent_view::Page;
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -70,20 +70,11 @@ pub(super) async fn view(
     InPath(id): InPath<String>,
 ) -> Result<Response, ApiError> {
     let session = service.session(&account, &SessionId::from(id)).await?;
-    let page = tokio::task::spawn_blocking(move || page(&session)).await;
+    let page = tokio::task::spawn_blocking(move || Page::new(&session).render()).await;
     let page = page.map_err(|error| ApiError::internal(&error))?;
-    let Some(page) = page else {
-        let text = "this server was built without the viewer of sessions";
-        return Err(ApiError::new(StatusCode::NOT_IMPLEMENTED, "no_viewer", text));
-    };
     let mut response = Html(page).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     Ok(response)
-}
-
-/// Returns the page of a session; `None` if the service has no viewer.
-fn page(_session: &Session) -> Option<String> {
-    None
 }

@@ -123,6 +123,14 @@ impl Registry {
         if self.closing.is_cancelled() {
             return Err(OpenError::Closing);
         }
+        // Checked before anything is made for the conversation, and before its lock can tell that it exists.
+        let stored = match self.shared.store.load_session(of.id.as_str()).await {
+            Err(SessionError::NotFound { .. } | SessionError::InvalidId { .. }) => None,
+            stored => Some(stored?.agent_id.clone()),
+        };
+        if stored.is_none_or(|owner| owner.as_str() != account.owner()) {
+            return Err(OpenError::NotFound(of.id.clone()));
+        }
         let place = self.place(wait).await?;
         let ServedAgent {
             mut agent,
@@ -153,9 +161,6 @@ impl Registry {
                 error @ SessionError::Missing { .. } => OpenError::Agent(Box::new(error)),
                 error => OpenError::Session(error),
             })?;
-        if agent.agent_id().as_str() != account.owner() {
-            return Err(OpenError::NotFound(of.id.clone()));
-        }
         let session = recorder.read_session(of.id.as_str())?;
         let (last, current) = session.as_ref().map(count).unwrap_or_default();
         let limits = &self.shared.limits;

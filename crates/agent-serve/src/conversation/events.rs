@@ -172,12 +172,14 @@ impl Ring {
         self.notify();
     }
 
-    /// Empties the buffer after the session got events that were not delivered. Readers get them from the session.
+    /// Empties the buffer when the session has other events than were delivered. Readers get them from the session.
     pub(crate) fn resync(&self, last: u64, current: Option<(LoopId, u64)>) {
         let mut state = self.lock();
         while !state.frames.is_empty() {
             state.evict();
         }
+        // A reader that has read the whole buffer has missed something, too.
+        state.left += 1;
         (state.last, state.before, state.current) = (last, last, current);
         drop(state);
         self.notify();

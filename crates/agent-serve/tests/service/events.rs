@@ -148,10 +148,10 @@ async fn a_reader_that_does_not_read_is_cut_and_resumes_without_a_loss() {
     limits.buffered_bytes = 64 << 10;
     let (begin, end) = (Latch::new(), Latch::new());
     // More than the buffers of both sockets hold.
-    let text = "x".repeat(12 << 20);
+    let text = "x".repeat(4 << 20);
     let reply = ScriptedReply::new()
         .and_wait(&begin)
-        .in_pieces_of(48 << 10)
+        .in_pieces_of(16 << 10)
         .and_text(text)
         .and_wait(&end)
         .and_text("!");

@@ -41,6 +41,9 @@ pub(crate) enum OpenError {
     Closing,
 }
 
+/// The interval in which a task that waits for a place looks for an idle conversation.
+const RECHECK: Duration = Duration::from_millis(200);
+
 /// A conversation in memory, or the place where one is being loaded or released.
 type Cell = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
 
@@ -185,16 +188,18 @@ impl Registry {
             if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
                 return Ok(place);
             }
-            if !self.release_one(Duration::ZERO).await {
-                break;
+            if self.release_one(Duration::ZERO).await {
+                continue;
             }
-        }
-        match wait {
-            Wait::No => Err(OpenError::Full),
-            Wait::UntilFree => tokio::select! {
-                place = Arc::clone(&self.places).acquire_owned() => place.map_err(|_| OpenError::Closing),
-                () = self.closing.cancelled() => Err(OpenError::Closing),
-            },
+            if wait == Wait::No {
+                return Err(OpenError::Full);
+            }
+            tokio::select! {
+                place = Arc::clone(&self.places).acquire_owned() => return place.map_err(|_| OpenError::Closing),
+                () = self.closing.cancelled() => return Err(OpenError::Closing),
+                // A conversation can have become idle.
+                () = tokio::time::sleep(RECHECK) => {}
+            }
         }
     }
 

@@ -34,7 +34,9 @@ impl Frame {
     }
 
     pub(crate) fn of_value(value: &serde_json::Value, number: Option<u64>) -> Option<Self> {
-        let kind = value.get("type").and_then(serde_json::Value::as_str)?.into();
+        let kind = value.get("type").and_then(serde_json::Value::as_str)?;
+        // A line end in the type, which a stored event of another version could have, would be a field of the stream.
+        let kind = if kind.contains(['\n', '\r', '\0']) { "unknown".into() } else { kind.into() };
         let json = serde_json::to_vec(value).ok()?.into();
         Some(Self { number, kind, json })
     }
@@ -148,6 +150,11 @@ impl Ring {
     /// Returns the number of the last recorded event.
     pub(crate) fn last(&self) -> u64 {
         self.lock().last
+    }
+
+    /// Returns the number of events before the last loop; `None` if there is no loop.
+    pub(crate) fn before_last_loop(&self) -> Option<u64> {
+        self.lock().current.as_ref().map(|(_, before)| *before)
     }
 
     /// Adds an event.

@@ -87,6 +87,7 @@ pub(super) struct Running {
     pieces: Arc<Pieces>,
     subscription: Option<Subscription>,
     end: watch::Receiver<Option<RunEnd>>,
+    after: u64,
 }
 
 /// What is left to do when a request ends, however it ends.
@@ -201,6 +202,7 @@ impl Seat<'_> {
             pieces,
             subscription: Some(subscription),
             end: watch::channel(None).1,
+            after: 0,
             guard,
         };
         let guarded = Arc::clone(&conversation);
@@ -212,7 +214,8 @@ impl Seat<'_> {
                 started
             })
             .await;
-        running.end = started?.end;
+        let started = started?;
+        (running.end, running.after) = (started.end, started.after);
         Ok(running)
     }
 }
@@ -226,9 +229,9 @@ impl Running {
         self.pieces.usage()
     }
 
-    /// Returns the number of the last event of the conversation.
-    pub(super) fn last_event(&self) -> u64 {
-        self.conversation.events.last()
+    /// Returns the number of the last event before the run.
+    pub(super) fn after(&self) -> u64 {
+        self.after
     }
 
     /// Returns the next piece; `None` when the run has ended and all pieces were returned.

@@ -1,4 +1,5 @@
 //! An agent behind an HTTP service: `ORDER_DESK_KEY=... cargo run --example web_service`.
+#![allow(clippy::disallowed_methods, reason = "a program reads its environment")]
 use axum::{Router, response::Html, routing::get};
 use looptree::hooks::{Decision, ToolPolicy, ToolRule};
 use looptree::model::Secret;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use agent_core::{
     AgentError, AgentEvent, AgentHandle, BasicAgent, CancellationToken, Environment, EventReceiver, RunEnd,
+    RunFailure,
 };
 use agent_session::{SessionRecorder, SessionStore};
 use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
@@ -214,6 +215,10 @@ impl Conversation {
                 let _ = journaled.send(refused(&event.event));
             }
             metrics.event(&event);
+            if self.left.is_cancelled() {
+                // The run is left as it was journaled, and these events are not.
+                continue;
+            }
             if event.depth == 0
                 && let Some(end) = RunEnd::of(&event.event)
             {
@@ -237,6 +242,11 @@ impl Conversation {
             None => receiver.end().await,
         };
         metrics.ended(&end);
+        if matches!(end, RunEnd::Failed(RunFailure::Interrupted { .. })) && !self.left.is_cancelled() {
+            // Its closing events were not journaled.
+            let behind = Arc::clone(&self);
+            let _ = tokio::task::spawn_blocking(move || behind.resync()).await;
+        }
         self.touch();
         self.phase.send_if_modified(|phase| {
             let ends = *phase == Phase::Ending;
@@ -248,23 +258,35 @@ impl Conversation {
         ended.send_replace(Some(end));
     }
 
-    /// Aborts the run, also one that waits for an answer.
-    pub(crate) async fn abort(&self) {
+    /// Aborts the run, also one that waits for an answer, and waits until it has ended.
+    pub(crate) async fn abort(self: &Arc<Self>) {
         self.touch();
-        let suspended = !self.is_running() && self.agent.state().is_suspended;
-        self.agent.abort();
-        if suspended {
-            // Its last events have no receiver; readers get them from the session.
-            self.agent.wait_for_idle().await;
-            self.resync();
-        }
+        let this = Arc::clone(self);
+        let (done, ended) = oneshot::channel::<()>();
+        // In a task, so that it is completed if the client goes away.
+        self.shared.spawn(async move {
+            let mut phase = this.phase.subscribe();
+            // A run that has just suspended is aborted as such.
+            let _ = phase.wait_for(|phase| *phase != Phase::Ending).await;
+            this.agent.abort();
+            this.agent.wait_for_idle().await;
+            this.wait_for_end().await;
+            // The last events of a run that waited have no receiver; readers get them from the session.
+            let behind = Arc::clone(&this);
+            let _ = tokio::task::spawn_blocking(move || behind.resync()).await;
+            drop(done);
+        });
+        let _ = ended.await;
     }
 
+    /// Compares the buffer with the session, which can have events that were not delivered.
     fn resync(&self) {
         match self.recorder.read_session(self.of.id.as_str()) {
             Ok(Some(session)) => {
                 let (last, current) = replay::count(&session);
-                self.events.resync(last, current);
+                if last != self.events.last() {
+                    self.events.resync(last, current);
+                }
             }
             Ok(None) => {}
             Err(error) => tracing::warn!(session = %self.of.id, %error, "the session could not be read back"),

@@ -27,6 +27,7 @@ pub(crate) struct Metrics {
     pub(crate) open_runs: Gauge,
     pub(crate) readers: Gauge,
     pub(crate) cut_readers: Counter,
+    pub(crate) cut_connections: Counter,
     pub(crate) vanished: Counter,
     pub(crate) rate_limited: Counter,
     pub(crate) refused_keys: Counter,
@@ -57,6 +58,7 @@ impl Metrics {
             open_runs: Gauge::default(),
             readers: Gauge::default(),
             cut_readers: Counter::default(),
+            cut_connections: Counter::default(),
             vanished: Counter::default(),
             rate_limited: Counter::default(),
             refused_keys: Counter::default(),
@@ -79,6 +81,11 @@ impl Metrics {
             "event_readers_cut",
             "Readers whose connection was closed because they did not read",
             metrics.cut_readers.clone(),
+        );
+        all.register(
+            "connections_cut",
+            "Connections that were closed because the client did not read",
+            metrics.cut_connections.clone(),
         );
         all.register("runs_vanished", "Runs aborted because their client had gone", metrics.vanished.clone());
         all.register("rate_limited", "Requests over the rate of their key", metrics.rate_limited.clone());

@@ -36,6 +36,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::post;
+use prometheus_client::metrics::counter::Counter;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
@@ -85,7 +86,8 @@ impl Server {
 /// Answers until `stop` completes; the connections that are open are then closed.
 pub async fn serve(listener: TcpListener, server: Server, stop: impl Future<Output = ()> + Send) {
     let Limits { connections, head_time, write_time, .. } = server.limits;
-    accept(listener, server.router(), Acceptance { connections, head_time, write_time }, stop).await;
+    let acceptance = Acceptance { connections, head_time, write_time, cut: Counter::default() };
+    accept(listener, server.router(), acceptance, stop).await;
 }
 
 async fn unknown() -> Response {

@@ -41,6 +41,9 @@ pub(crate) enum OpenError {
     Closing,
 }
 
+/// The interval in which a task that waits for a place looks for an idle conversation.
+const RECHECK: Duration = Duration::from_millis(200);
+
 /// A conversation in memory, or the place where one is being loaded or released.
 type Cell = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
 
@@ -123,6 +126,14 @@ impl Registry {
         if self.closing.is_cancelled() {
             return Err(OpenError::Closing);
         }
+        // Checked before anything is made for the conversation, and before its lock can tell that it exists.
+        let stored = match self.shared.store.load_session(of.id.as_str()).await {
+            Err(SessionError::NotFound { .. } | SessionError::InvalidId { .. }) => None,
+            stored => Some(stored?.agent_id.clone()),
+        };
+        if stored.is_none_or(|owner| owner.as_str() != account.owner()) {
+            return Err(OpenError::NotFound(of.id.clone()));
+        }
         let place = self.place(wait).await?;
         let ServedAgent {
             mut agent,
@@ -153,9 +164,6 @@ impl Registry {
                 error @ SessionError::Missing { .. } => OpenError::Agent(Box::new(error)),
                 error => OpenError::Session(error),
             })?;
-        if agent.agent_id().as_str() != account.owner() {
-            return Err(OpenError::NotFound(of.id.clone()));
-        }
         let session = recorder.read_session(of.id.as_str())?;
         let (last, current) = session.as_ref().map(count).unwrap_or_default();
         let limits = &self.shared.limits;
@@ -180,16 +188,18 @@ impl Registry {
             if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
                 return Ok(place);
             }
-            if !self.release_one(Duration::ZERO).await {
-                break;
+            if self.release_one(Duration::ZERO).await {
+                continue;
             }
-        }
-        match wait {
-            Wait::No => Err(OpenError::Full),
-            Wait::UntilFree => tokio::select! {
-                place = Arc::clone(&self.places).acquire_owned() => place.map_err(|_| OpenError::Closing),
-                () = self.closing.cancelled() => Err(OpenError::Closing),
-            },
+            if wait == Wait::No {
+                return Err(OpenError::Full);
+            }
+            tokio::select! {
+                place = Arc::clone(&self.places).acquire_owned() => return place.map_err(|_| OpenError::Closing),
+                () = self.closing.cancelled() => return Err(OpenError::Closing),
+                // A conversation can have become idle.
+                () = tokio::time::sleep(RECHECK) => {}
+            }
         }
     }
 

@@ -329,6 +329,7 @@ impl Service {
             connections: limits.connections,
             head_time: limits.head_time,
             write_time: limits.write_time,
+            cut: self.inner.shared.metrics.cut_connections.clone(),
         };
         let tend = async {
             loop {
@@ -400,9 +401,14 @@ impl Service {
         account: &Account,
         id: &SessionId,
     ) -> Result<(ConversationRef, Arc<dyn AgentFactory>), OpenError> {
-        let Some((agent, _)) = id.as_str().rsplit_once('-') else {
+        let Some((agent, rest)) = id.as_str().rsplit_once('-') else {
             return Err(OpenError::NotFound(id.clone()));
         };
+        // Factories may use the id in a path.
+        let random = rest.strip_prefix(ONCE).unwrap_or(rest);
+        if random.len() != 32 || !random.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(OpenError::NotFound(id.clone()));
+        }
         match self.inner.agents.get_key_value(agent) {
             Some((agent, factory)) => {
                 let (key, agent) = (Arc::clone(&account.name), Arc::clone(agent));

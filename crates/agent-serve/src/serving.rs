@@ -10,6 +10,7 @@ use axum::Router;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use prometheus_client::metrics::counter::Counter;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -23,7 +24,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The bounds of connections.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Acceptance {
     /// Connections that are open at once; a further one waits.
     pub(crate) connections: usize,
@@ -31,6 +32,8 @@ pub(crate) struct Acceptance {
     pub(crate) head_time: Duration,
     /// The time in which the client must read what was written.
     pub(crate) write_time: Duration,
+    /// Counts the connections that were closed because their client did not read.
+    pub(crate) cut: Counter,
 }
 
 /// Serves until `until` completes. Connections are then closed after their responses.
@@ -67,12 +70,13 @@ pub(crate) async fn accept(
         };
         // An event that waits for the next one to fill a packet arrives late.
         let _ = connection.set_nodelay(true);
-        let (routes, stop) = (routes.clone(), stop.clone());
+        let (routes, stop, cut) = (routes.clone(), stop.clone(), acceptance.cut.clone());
+        let (head_time, write_time) = (acceptance.head_time, acceptance.write_time);
         open.spawn(async move {
             let mut builder = Builder::new(TokioExecutor::new());
-            builder.http1().timer(TokioTimer::new()).header_read_timeout(acceptance.head_time);
+            builder.http1().timer(TokioTimer::new()).header_read_timeout(head_time);
             let service = TowerToHyperService::new(routes);
-            let io = TokioIo::new(TimedWrites::new(connection, acceptance.write_time));
+            let io = TokioIo::new(TimedWrites::new(connection, write_time, cut));
             let mut serving = std::pin::pin!(builder.serve_connection(io, service));
             let served = tokio::select! {
                 served = serving.as_mut() => served,
@@ -97,11 +101,12 @@ struct TimedWrites {
     inner: TcpStream,
     time: Duration,
     blocked: Option<Pin<Box<Sleep>>>,
+    cut: Counter,
 }
 
 impl TimedWrites {
-    fn new(inner: TcpStream, time: Duration) -> Self {
-        Self { inner, time, blocked: None }
+    fn new(inner: TcpStream, time: Duration, cut: Counter) -> Self {
+        Self { inner, time, blocked: None, cut }
     }
 
     fn timed<T>(&mut self, cx: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -112,7 +117,10 @@ impl TimedWrites {
         let time = self.time;
         let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(time)));
         match blocked.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Ready(()) => {
+                self.cut.inc();
+                Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+            }
             Poll::Pending => Poll::Pending,
         }
     }

@@ -152,6 +152,11 @@ struct ReadmeExamples;
 #[doc = include_str!("../../../docs/concepts/replay.md")]
 struct ReplayPage;
 
+/// Compiles the program of the guide to a web service.
+#[cfg(all(doctest, feature = "serve", feature = "anthropic"))]
+#[doc = include_str!("../../../docs/guides/web-service.md")]
+struct WebServiceGuide;
+
 /// Compiles the programs of the page about skills.
 #[cfg(all(doctest, feature = "skills", feature = "anthropic"))]
 #[doc = include_str!("../../../docs/tools/skills.md")]

@@ -211,7 +211,7 @@ impl From<StartError> for ApiError {
                 "run_open",
                 "a run is open; steer it, queue a follow-up, abort it, or wait for its end",
             ),
-            StartError::Closed => Self::from(OpenError::Closing),
+            StartError::Closed => Self::from(OpenError::Full),
             StartError::NotJournaled(reason) => {
                 Self::internal(&format!("the run was not journaled: {reason}"))
             }

@@ -34,7 +34,9 @@ impl Frame {
     }
 
     pub(crate) fn of_value(value: &serde_json::Value, number: Option<u64>) -> Option<Self> {
-        let kind = value.get("type").and_then(serde_json::Value::as_str)?.into();
+        let kind = value.get("type").and_then(serde_json::Value::as_str)?;
+        // A line end in the type, which a stored event of another version could have, would be a field of the stream.
+        let kind = if kind.contains(['\n', '\r', '\0']) { "unknown".into() } else { kind.into() };
         let json = serde_json::to_vec(value).ok()?.into();
         Some(Self { number, kind, json })
     }
@@ -150,6 +152,11 @@ impl Ring {
         self.lock().last
     }
 
+    /// Returns the number of events before the last loop; `None` if there is no loop.
+    pub(crate) fn before_last_loop(&self) -> Option<u64> {
+        self.lock().current.as_ref().map(|(_, before)| *before)
+    }
+
     /// Adds an event.
     pub(crate) fn push(&self, event: &NumberedEvent) {
         let mut state = self.lock();
@@ -172,12 +179,14 @@ impl Ring {
         self.notify();
     }
 
-    /// Empties the buffer after the session got events that were not delivered. Readers get them from the session.
+    /// Empties the buffer when the session has other events than were delivered. Readers get them from the session.
     pub(crate) fn resync(&self, last: u64, current: Option<(LoopId, u64)>) {
         let mut state = self.lock();
         while !state.frames.is_empty() {
             state.evict();
         }
+        // A reader that has read the whole buffer has missed something, too.
+        state.left += 1;
         (state.last, state.before, state.current) = (last, last, current);
         drop(state);
         self.notify();

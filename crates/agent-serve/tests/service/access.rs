@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use agent_core::{BudgetLimits, Secret};
-use agent_serve::{Key, Service, ServiceError};
+use agent_core::BudgetLimits;
+use agent_serve::{Service, ServiceError};
 use serde_json::json;
 use tokio::net::TcpListener;
 
@@ -194,6 +194,5 @@ async fn bodies_that_are_too_large_too_slow_or_not_json_are_refused() {
     let request = running.request("POST", &prompt).header("content-type", "application/json").body(body);
     let (status, body) = answer(request).await;
     assert_eq!((status, body["error"]["code"].as_str()), (408, Some("too_slow")));
-    drop(Key::new("x", &Secret::new("0123456789abcdef")));
     running.stop().await;
 }

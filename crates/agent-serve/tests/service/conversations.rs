@@ -151,11 +151,12 @@ async fn more_working_conversations_than_allowed_are_refused_and_none_is_lost() 
 async fn ids_from_outside_reach_no_other_sessions_and_no_paths() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path());
-    let foreign =
-        agent_session::Session::new("loud-foreign".into(), "someone".into(), agent_core::Timestamp(1));
-    store.save_session(&foreign).unwrap();
+    let foreign = format!("loud-{}", "0".repeat(32));
+    let session =
+        agent_session::Session::new(foreign.as_str().into(), "someone".into(), agent_core::Timestamp(1));
+    store.save_session(&session).unwrap();
     let running = Running::usual(&store).await;
-    for id in ["loud-foreign", "..%2F..%2Fetc", "loud-..%2Fx", "%00", "loud-%0a", "nobody-x", "x", "loud-"] {
+    for id in [&*foreign, "..%2F..%2Fetc", "loud-..%2Fx", "%00", "loud-%0a", "nobody-x", "x", "loud-"] {
         for path in ["", "/messages", "/events", "/questions"] {
             let (status, body) = running.get(&format!("/v1/conversations/{id}{path}")).await;
             assert_eq!(status, 404, "{id}{path}: {body}");

@@ -143,14 +143,18 @@ async fn a_conversation_has_a_bounded_number_of_readers() {
 async fn a_reader_that_does_not_read_is_cut_and_resumes_without_a_loss() {
     let folder = tempfile::tempdir().unwrap();
     let mut limits = quick();
-    limits.write_time = Duration::from_millis(300);
+    limits.write_time = Duration::from_secs(1);
     limits.buffered_events = 64;
     limits.buffered_bytes = 64 << 10;
     let (begin, end) = (Latch::new(), Latch::new());
-    // 16 MiB in 4,096 pieces: more than the buffers of both sockets hold.
-    let text = "x".repeat(16 << 20);
-    let reply =
-        ScriptedReply::new().and_wait(&begin).in_pieces_of(4_096).and_text(text).and_wait(&end).and_text("!");
+    // More than the buffers of both sockets hold.
+    let text = "x".repeat(4 << 20);
+    let reply = ScriptedReply::new()
+        .and_wait(&begin)
+        .in_pieces_of(16 << 10)
+        .and_text(text)
+        .and_wait(&end)
+        .and_text("!");
     let running = with(&store(folder.path()), ScriptedProvider::new([reply]), limits).await;
     let path = running.conversation("scripted").await;
     running.prompt(&path, "go").await;
@@ -168,17 +172,15 @@ async fn a_reader_that_does_not_read_is_cut_and_resumes_without_a_loss() {
     end.open();
     let read = steady.until("agent_end").await;
     assert!(read.last().unwrap().number.is_some());
+    drop(steady);
     let cut = async {
-        while !running
-            .request("GET", "/metrics")
-            .send()
-            .await
-            .unwrap()
-            .text()
-            .await
-            .unwrap()
-            .contains("readers_cut_total 1")
-        {
+        loop {
+            let figures = running.request("GET", "/metrics").send().await.unwrap().text().await.unwrap();
+            if figures.contains("looptree_event_readers 0")
+                && figures.contains("looptree_connections_cut_total 1")
+            {
+                return;
+            }
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -18,6 +18,7 @@ mod files;
 mod many;
 mod openai;
 mod questions;
+mod recovery;
 mod shutdown;
 mod support;
 mod vanished;

@@ -196,27 +196,30 @@ pub(crate) struct Received {
 pub(crate) struct Events {
     response: reqwest::Response,
     text: String,
+    ready: std::collections::VecDeque<Received>,
 }
 
 impl Events {
     pub(crate) fn of(response: reqwest::Response) -> Self {
         assert_eq!(response.status().as_u16(), 200);
-        Self { response, text: String::new() }
+        Self { response, text: String::new(), ready: std::collections::VecDeque::new() }
     }
 
     /// Returns the next event; `None` at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Received> {
         loop {
-            if let Some((block, rest)) = self.text.split_once("\n\n") {
-                let event = parse(block);
-                self.text = rest.to_owned();
-                match event {
-                    Some(event) => return Some(event),
-                    None => continue,
-                }
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
             }
             let bytes = tokio::time::timeout(HANG, self.response.chunk()).await.expect("no event comes");
+            let from = self.text.len().saturating_sub(1);
             self.text.push_str(std::str::from_utf8(&bytes.ok()??).unwrap());
+            // Only what is new is searched, because events can have many megabytes.
+            if let Some(at) = self.text[from..].rfind("\n\n") {
+                let rest = self.text.split_off(from + at + 2);
+                self.ready.extend(self.text.split("\n\n").filter_map(parse));
+                self.text = rest;
+            }
         }
     }
 

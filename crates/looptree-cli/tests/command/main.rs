@@ -17,6 +17,7 @@ mod config;
 mod mcp;
 mod model;
 mod print;
+mod serve;
 mod sessions;
 mod terminal;
 mod view;

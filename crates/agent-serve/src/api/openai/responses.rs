@@ -189,16 +189,16 @@ fn blocks(content: ItemContent, param: &str) -> Result<Vec<Content>, ApiError> {
     parts.into_iter().map(block).collect()
 }
 
-/// The id of a response: the conversation, and the number of its last event after the response.
+/// The id of a response: the conversation, and the number of its last event before the run of the response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ResponseId {
     pub(super) conversation: SessionId,
-    pub(super) last_event: u64,
+    pub(super) after: u64,
 }
 
 impl std::fmt::Display for ResponseId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "resp_{}_{}", self.conversation, self.last_event)
+        write!(f, "resp_{}_{}", self.conversation, self.after)
     }
 }
 
@@ -209,7 +209,7 @@ impl std::str::FromStr for ResponseId {
         let parts = text.strip_prefix("resp_").and_then(|rest| rest.rsplit_once('_'));
         let parsed = parts.and_then(|(id, number)| Some((id, number.parse().ok()?)));
         match parsed {
-            Some((id, last_event)) => Ok(Self { conversation: id.into(), last_event }),
+            Some((id, after)) => Ok(Self { conversation: id.into(), after }),
             None => Err(unknown_response()),
         }
     }
@@ -269,8 +269,7 @@ pub(crate) struct ReasoningTokens {
 
 impl ResponseBody {
     /// Returns the body at the end of a response.
-    pub(super) fn finished(mut self, id: &ResponseId, finish: Finish, usage: Usage) -> Self {
-        self.id = id.to_string();
+    pub(super) fn finished(mut self, finish: Finish, usage: Usage) -> Self {
         match finish {
             Finish::Complete => self.status = "completed",
             Finish::Cut => {
@@ -327,16 +326,16 @@ pub(in super::super) async fn respond(
                 return Err(ApiError::bad_request(text).at("input"));
             }
             let begun = seat.go_on(&previous.conversation, ask, |conversation| {
-                let is_latest = conversation.events.last() == previous.last_event;
+                let is_latest = conversation.events.before_last_loop() == Some(previous.after);
                 let is_agent = *conversation.of.agent == *model;
                 if is_latest && is_agent { Ok(()) } else { Err(unknown_response()) }
             });
             begun.await.map_err(|error| error.or_unknown(unknown_response))?
         }
     };
-    let id = ResponseId { conversation: running.conversation().of.id.clone(), last_event: 0 };
+    let id = ResponseId { conversation: running.conversation().of.id.clone(), after: running.after() };
     let body = ResponseBody {
-        id: String::new(),
+        id: id.to_string(),
         object: "response",
         created_at: seconds(service.inner.shared.environment.now()),
         status: "in_progress",
@@ -367,7 +366,7 @@ pub(in super::super) async fn respond(
 async fn whole(
     mut running: Running,
     mut body: ResponseBody,
-    mut id: ResponseId,
+    id: ResponseId,
 ) -> Result<ResponseBody, ApiError> {
     while let Some(piece) = running.next().await {
         if let Piece::Reply(text) = piece
@@ -378,7 +377,6 @@ async fn whole(
         }
     }
     let usage = running.usage();
-    id.last_event = running.last_event();
     let finish = running.finish().await?;
-    Ok(body.finished(&id, finish, usage))
+    Ok(body.finished(finish, usage))
 }

@@ -47,8 +47,7 @@ impl Events {
         self.out.named(&event).await
     }
 
-    async fn send(&mut self, mut running: Running, mut body: ResponseBody, mut id: ResponseId) -> Option<()> {
-        body.id = id.to_string();
+    async fn send(&mut self, mut running: Running, mut body: ResponseBody, id: ResponseId) -> Option<()> {
         self.event("response.created", json!({"response": body})).await?;
         self.event("response.in_progress", json!({"response": body})).await?;
         while let Some(piece) = next(&mut running, &self.out).await? {
@@ -71,10 +70,9 @@ impl Events {
             }
         }
         let usage = running.usage();
-        id.last_event = running.last_event();
         match running.finish().await {
             Ok(finish) => {
-                let body = body.finished(&id, finish, usage);
+                let body = body.finished(finish, usage);
                 let kind = format!("response.{}", body.status);
                 self.event(&kind, json!({"response": body})).await
             }

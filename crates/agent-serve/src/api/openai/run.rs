@@ -82,14 +82,47 @@ fn text_of(message: &MessageRef) -> Option<String> {
 
 /// A run. If it is dropped before its end, its client has gone, and the run is aborted.
 pub(super) struct Running {
-    service: Service,
-    account: Arc<Account>,
-    lifetime: Lifetime,
+    guard: Guard,
     conversation: Arc<Conversation>,
     pieces: Arc<Pieces>,
     subscription: Option<Subscription>,
     end: watch::Receiver<Option<RunEnd>>,
-    ended: bool,
+    after: u64,
+}
+
+/// What is left to do when a request ends, however it ends.
+struct Guard {
+    service: Service,
+    account: Arc<Account>,
+    id: SessionId,
+    /// The conversation, whose run is aborted.
+    conversation: Option<Arc<Conversation>>,
+    cleanup: Cleanup,
+}
+
+/// What happens to the conversation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cleanup {
+    Delete,
+    Keep,
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(conversation) = self.conversation.take() {
+            self.service.inner.shared.metrics.vanished.inc();
+            conversation.agent().abort();
+        }
+        if self.cleanup == Cleanup::Keep {
+            return;
+        }
+        let (service, account, id) = (self.service.clone(), Arc::clone(&self.account), self.id.clone());
+        self.service.inner.shared.spawn(async move {
+            if let Err(error) = service.delete(&account, &id).await {
+                tracing::warn!(session = %id, %error, "a conversation could not be deleted after its answer");
+            }
+        });
+    }
 }
 
 /// How a run ended for its client.
@@ -113,15 +146,13 @@ impl Seat<'_> {
     pub(super) async fn begin(&self, agent: &str, ask: Ask) -> Result<Running, ApiError> {
         super::super::conversations::check_budget(self.service, self.account)?;
         let of = self.service.create(self.account, Some(agent), self.lifetime).await?;
-        let started = match self.open(&of.id, &ask.options).await {
-            Ok(conversation) => self.start(conversation, ask).await,
-            Err(error) => Err(error.into()),
-        };
-        if started.is_err() && self.lifetime == Lifetime::Once {
-            // The error is what the client must see; a session that is left is deleted at the next start.
-            let _ = self.service.delete(self.account, &of.id).await;
-        }
-        started
+        // A conversation whose run does not start is of no use to its client, which does not know its id.
+        let guard = self.guard(&of.id, Cleanup::Delete);
+        let conversation = self.open(&of.id, &ask.options).await?;
+        let kept = if self.lifetime == Lifetime::Kept { Cleanup::Keep } else { Cleanup::Delete };
+        let mut running = self.start(guard, conversation, ask).await?;
+        running.guard.cleanup = kept;
+        Ok(running)
     }
 
     /// Continues a stored conversation.
@@ -132,11 +163,18 @@ impl Seat<'_> {
         check: impl FnOnce(&Conversation) -> Result<(), ApiError>,
     ) -> Result<Running, ApiError> {
         super::super::conversations::check_budget(self.service, self.account)?;
+        // Checked before the conversation of another key is released.
+        drop(self.service.open(self.account, id).await?);
         // The settings of an earlier request end with the agent that had them.
         self.service.inner.registry.release(id).await;
         let conversation = self.open(id, &ask.options).await?;
         check(&conversation)?;
-        self.start(conversation, ask).await
+        self.start(self.guard(id, Cleanup::Keep), conversation, ask).await
+    }
+
+    fn guard(&self, id: &SessionId, cleanup: Cleanup) -> Guard {
+        let (service, account) = (self.service.clone(), Arc::clone(self.account));
+        Guard { service, account, id: id.clone(), conversation: None, cleanup }
     }
 
     async fn open(&self, id: &SessionId, options: &Options) -> Result<Arc<Conversation>, OpenError> {
@@ -145,7 +183,12 @@ impl Seat<'_> {
         self.service.inner.registry.open(&of, self.account, &factory, Wait::No).await
     }
 
-    async fn start(&self, conversation: Arc<Conversation>, ask: Ask) -> Result<Running, ApiError> {
+    async fn start(
+        &self,
+        guard: Guard,
+        conversation: Arc<Conversation>,
+        ask: Ask,
+    ) -> Result<Running, ApiError> {
         let agent = conversation.agent();
         if !ask.history.is_empty() {
             agent.replace_messages(ask.history).map_err(|error| ApiError::bad_request(error.to_string()))?;
@@ -154,23 +197,26 @@ impl Seat<'_> {
         let pieces = Arc::new(Pieces::default());
         let (noted, session) = (Arc::clone(&pieces), conversation.of.id.clone());
         let subscription = agent.subscribe(move |event| noted.note(session.as_str(), event));
-        let started = conversation.start(|agent| agent.prompt(prompt)).await;
-        match started {
-            Ok(started) => Ok(Running {
-                service: self.service.clone(),
-                account: Arc::clone(self.account),
-                lifetime: self.lifetime,
-                conversation,
-                pieces,
-                subscription: Some(subscription),
-                end: started.end,
-                ended: false,
-            }),
-            Err(error) => {
-                subscription.unsubscribe();
-                Err(error.into())
-            }
-        }
+        let mut running = Running {
+            conversation: Arc::clone(&conversation),
+            pieces,
+            subscription: Some(subscription),
+            end: watch::channel(None).1,
+            after: 0,
+            guard,
+        };
+        let guarded = Arc::clone(&conversation);
+        // From here on the run can have begun. Another run of the conversation is not this request's to abort.
+        let started = conversation
+            .start(|agent| {
+                let started = agent.prompt(prompt);
+                running.guard.conversation = started.is_ok().then_some(guarded);
+                started
+            })
+            .await;
+        let started = started?;
+        (running.end, running.after) = (started.end, started.after);
+        Ok(running)
     }
 }
 
@@ -183,9 +229,9 @@ impl Running {
         self.pieces.usage()
     }
 
-    /// Returns the number of the last event of the conversation.
-    pub(super) fn last_event(&self) -> u64 {
-        self.conversation.events.last()
+    /// Returns the number of the last event before the run.
+    pub(super) fn after(&self) -> u64 {
+        self.after
     }
 
     /// Returns the next piece; `None` when the run has ended and all pieces were returned.
@@ -211,7 +257,7 @@ impl Running {
             Ok(end) => end.clone(),
             Err(_) => None,
         };
-        self.ended = true;
+        self.guard.conversation = None;
         let id = self.conversation.of.id.clone();
         let end = end.ok_or_else(|| ApiError::internal(&"a run ended without an end"))?;
         let result = match &end {
@@ -222,21 +268,10 @@ impl Running {
             RunEnd::Stopped(StopCause::Limit { .. }) => Ok(Finish::Cut),
             end => Err(ApiError::of_end(end, id.as_str())),
         };
-        if self.lifetime == Lifetime::Once && !matches!(end, RunEnd::Suspended(_)) {
-            self.remove();
+        if matches!(end, RunEnd::Suspended(_)) {
+            self.guard.cleanup = Cleanup::Keep;
         }
         result
-    }
-
-    /// Deletes the conversation in the background.
-    fn remove(&self) {
-        let (service, account) = (self.service.clone(), Arc::clone(&self.account));
-        let id = self.conversation.of.id.clone();
-        self.service.inner.shared.spawn(async move {
-            if let Err(error) = service.delete(&account, &id).await {
-                tracing::warn!(session = %id, %error, "a conversation could not be deleted after its answer");
-            }
-        });
     }
 }
 
@@ -244,14 +279,6 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(subscription) = self.subscription.take() {
             subscription.unsubscribe();
-        }
-        if self.ended {
-            return;
-        }
-        self.service.inner.shared.metrics.vanished.inc();
-        self.conversation.agent().abort();
-        if self.lifetime == Lifetime::Once {
-            self.remove();
         }
     }
 }

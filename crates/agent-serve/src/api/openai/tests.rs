@@ -80,7 +80,7 @@ fn what_a_compatible_route_does_not_support_is_refused_by_name() {
 
 #[test]
 fn the_id_of_a_response_names_its_conversation_and_its_place() {
-    let id = ResponseId { conversation: "my_agent-0a".into(), last_event: 17 };
+    let id = ResponseId { conversation: "my_agent-0a".into(), after: 17 };
     assert_eq!(id.to_string().parse::<ResponseId>().unwrap(), id);
     for wrong in ["", "resp_", "resp_x", "resp_x_y", "chatcmpl-x_1"] {
         assert!(wrong.parse::<ResponseId>().is_err());

@@ -1,5 +1,3 @@
-use agent_core::{StepKey, Timestamp};
-
 use super::*;
 
 fn recorded(loop_id: &str, number: u64) -> NumberedEvent {
@@ -95,7 +93,6 @@ fn the_start_of_a_reply_and_an_interrupted_end_have_no_number() {
     assert_eq!(numbers(ring.next(&mut cursor)), [Some(1), None]);
     // Whoever resumes after event 1 gets it again.
     assert_eq!(numbers(ring.next(&mut Cursor::after(1))), [None]);
-    drop((StepKey::from("k"), Timestamp(1)));
 }
 
 #[test]
@@ -106,4 +103,18 @@ fn a_closed_buffer_is_read_to_its_end() {
     let mut cursor = Cursor::after(0);
     assert_eq!(numbers(ring.next(&mut cursor)), [Some(1)]);
     assert!(matches!(ring.next(&mut cursor), Found::Closed));
+}
+
+#[test]
+fn a_reader_of_the_whole_buffer_gets_what_only_the_session_has() {
+    let ring = Ring::new(0, None, 100, 1 << 20);
+    ring.push(&recorded("s.a.1", 1));
+    let mut cursor = Cursor::after(0);
+    assert_eq!(numbers(ring.next(&mut cursor)), [Some(1)]);
+    ring.resync(3, Some(("s.a.1".into(), 0)));
+    assert!(matches!(ring.next(&mut cursor), Found::InSession));
+    let mut read = Cursor::after(3);
+    assert!(matches!(ring.next(&mut read), Found::Nothing));
+    ring.push(&recorded("s.a.1", 4));
+    assert_eq!(numbers(ring.next(&mut read)), [Some(4)]);
 }

@@ -1,0 +1,151 @@
+//! `looptree serve`: the command, its keys, and an approval after it was killed.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::Child;
+
+use super::model::Model;
+use super::{HANG, Project};
+
+const KEY: &str = "the-key-of-the-client";
+
+/// A server that runs.
+struct Server {
+    url: String,
+    child: Child,
+    printed: Vec<String>,
+}
+
+async fn serve(project: &Project, model: &Model, words: &[&str], key: Option<&str>) -> Server {
+    let mut command = project.command();
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(model.words()).args(words);
+    if let Some(key) = key {
+        command.env("LOOPTREE_SERVE_KEY", key);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut printed = Vec::new();
+    let url = loop {
+        let line = tokio::time::timeout(HANG, lines.next_line()).await.expect("it does not start").unwrap();
+        let line = line.unwrap_or_else(|| panic!("it ended: {printed:?}"));
+        if let Some(url) = line.strip_prefix("listening on ") {
+            break url.to_owned();
+        }
+        printed.push(line);
+    };
+    // The pipe stays open, so that later lines can be written.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    Server { url, child, printed }
+}
+
+impl Server {
+    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+        let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+        let mut request =
+            reqwest::Client::new().request(method, format!("{}{path}", self.url)).bearer_auth(KEY);
+        if let Some(body) = body {
+            request = request.header("content-type", "application/json").body(body.to_string());
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null))
+    }
+
+    async fn wait_for(&self, path: &str, status: &str) {
+        let waiting = async {
+            while self.call("GET", path, None).await.1["status"] != status {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(HANG, waiting).await.expect("the status never comes");
+    }
+}
+
+#[tokio::test]
+async fn a_command_is_approved_after_the_server_was_killed_and_its_file_is_read() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut server = serve(&project, &model, &[], Some(KEY)).await;
+    let (status, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    assert_eq!((status, created["agent"].as_str()), (201, Some("looptree")), "{created}");
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    let (status, _) = server.call("POST", &format!("{path}/prompt"), Some(json!({"text": "run it"}))).await;
+    assert_eq!(status, 202);
+    server.wait_for(&path, "waiting").await;
+    server.child.kill().await.unwrap();
+
+    let server = serve(&project, &model, &[], Some(KEY)).await;
+    let (_, list) = server.call("GET", "/v1/questions", None).await;
+    let question = &list["questions"][0];
+    assert!(question["call"]["view"].as_str().unwrap().contains("echo ran >> ran.txt"), "{question}");
+    assert!(!project.path().join("ran.txt").exists());
+    let id: String = question["id"].as_str().unwrap().bytes().map(|byte| format!("%{byte:02x}")).collect();
+    let answer = json!({"answer": {"type": "allow"}, "hash": question["call"]["hash"]});
+    let (status, started) = server.call("POST", &format!("{path}/questions/{id}"), Some(answer)).await;
+    assert_eq!(status, 202, "{started}");
+    server.wait_for(&path, "idle").await;
+    let (_, messages) = server.call("GET", &format!("{path}/messages"), None).await;
+    assert!(messages.to_string().contains("It ran."), "{messages}");
+    let (_, files) = server.call("GET", &format!("{path}/files"), None).await;
+    assert_eq!(files["entries"][0]["name"], "ran.txt");
+}
+
+#[tokio::test]
+async fn conversations_have_folders_of_their_own_if_wanted() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let server = serve(&project, &model, &["--workspaces", "spaces", "--yes"], Some(KEY)).await;
+    let mut paths = Vec::new();
+    for _ in 0..2 {
+        let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+        let id = created["id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/conversations/{id}");
+        server.call("POST", &format!("{path}/prompt"), Some(json!({"text": "run it"}))).await;
+        server.wait_for(&path, "idle").await;
+        paths.push(project.path().join("spaces").join(id));
+    }
+    for path in paths {
+        assert_eq!(std::fs::read_to_string(path.join("ran.txt")).unwrap(), "ran\n");
+    }
+    assert!(!project.path().join("ran.txt").exists());
+    let (status, _) = server.call("GET", "/v1/conversations/looptree-..%2f..%2fx/files", None).await;
+    assert_eq!(status, 404);
+    assert_eq!(std::fs::read_dir(project.path().join("spaces")).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn keys_come_from_a_private_file_or_the_environment_and_otherwise_one_is_printed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let (project, model) = (Project::new(), Model::start().await);
+    let server = serve(&project, &model, &[], None).await;
+    assert!(server.printed.iter().any(|line| line.starts_with("key: ")), "{:?}", server.printed);
+    assert_eq!(server.call("GET", "/v1/models", None).await.0, 401);
+
+    let file = project.home().join("keys.toml");
+    // The hash of KEY.
+    let text = format!("[[key]]\nname = \"client\"\nsha256 = \"{}\"\nbudget = \"1.00\"\n", sha256(KEY));
+    std::fs::write(&file, text).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let name = file.display().to_string();
+    let words = ["serve", "--listen", "127.0.0.1:0", "--keys", &name];
+    let refused = project.ask(&model, &words).await;
+    assert_eq!(refused.code, 2, "{}", refused.err);
+    assert!(refused.err.contains("chmod 600"), "{}", refused.err);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+    let server = serve(&project, &model, &["--keys", &name], None).await;
+    assert_eq!(server.call("GET", "/v1/usage", None).await.1["key"], "client");
+
+    for (key, said) in [("short", "fewer than 16"), ("", "fewer than 16")] {
+        let mut command = project.command();
+        command.args(["serve", "--listen", "127.0.0.1:0"]).args(model.words()).env("LOOPTREE_SERVE_KEY", key);
+        let refused = super::finish(command, "").await;
+        assert_eq!(refused.code, 2);
+        assert!(refused.err.contains(said) && !refused.err.contains("short"), "{}", refused.err);
+    }
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
+}

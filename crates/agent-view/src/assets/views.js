@@ -232,7 +232,7 @@ function loopSection(n) {
 function loopBody(n, loopContent) {
   const loop = loops[n];
   const out = [];
-  if (loopContent.base) out.push(baseNote(loop, loopContent));
+  if (loopContent.base && (loopContent.base.after !== undefined || loopContent.base.added.length)) out.push(baseNote(loop, loopContent));
   out.push(configOf(loopContent));
   if (loop.tt.length > 1 || loop.tt.some((turn) => turn.k)) out.push(loopTimeline(n, loopContent));
   if (loopContent.before) out.push(...items(loopContent.before, loopContent));

@@ -16,6 +16,7 @@ use crate::scene::{Version, answers, in_memory, model, record};
 
 /// The members whose texts are names that the format defines, so that no other text can stand there.
 const DEFINED: &[&str] = &[
+    "$text",
     "api",
     "continuation_kind",
     "how",

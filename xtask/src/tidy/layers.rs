@@ -11,8 +11,15 @@ use crate::syntax::names::{Names, Target, imports_of};
 use crate::syntax::{Crate, attributes, is_test_only};
 
 /// The crates whose modules are checked.
-const CRATES: &[&str] =
-    &["agent_core", "agent_providers", "agent_restate", "agent_session", "agent_sim", "agent_tools", "agent_view"];
+const CRATES: &[&str] = &[
+    "agent_core",
+    "agent_providers",
+    "agent_restate",
+    "agent_session",
+    "agent_sim",
+    "agent_tools",
+    "agent_view",
+];
 
 /// The crate whose modules have an order.
 const CORE: &str = "agent_core";

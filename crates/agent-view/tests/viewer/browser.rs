@@ -93,8 +93,9 @@ impl Browser {
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
-        let script =
-            format!("[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n').toWellFormed()");
+        let script = format!(
+            "[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n').toWellFormed()"
+        );
         self.js(&script).await.as_str().unwrap_or_default().to_owned()
     }
 

@@ -15,6 +15,7 @@ async fn a_page_written_in_pieces_is_the_page_that_is_rendered_and_the_same_each
     page.write(&mut written).unwrap();
     assert_eq!(String::from_utf8(written).unwrap(), page.render());
     assert_eq!(page.render(), page.render());
+    assert!(page.render().starts_with(agent_view::PAGE_START));
 }
 
 #[test]

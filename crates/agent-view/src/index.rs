@@ -418,7 +418,9 @@ impl<'s> Collector<'s, '_> {
         });
         for result in results {
             let tool = self.tools.entry(result.name).or_default();
-            tool.name.replace_range(.., result.name);
+            if tool.name.is_empty() {
+                result.name.clone_into(&mut tool.name);
+            }
             tool.calls += 1;
             tool.errors += u64::from(result.err);
             tool.ms = tool.ms.saturating_add(result.ms.unwrap_or(0));

@@ -114,8 +114,7 @@ impl<'s> Page<'s> {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let mut out = BufWriter::new(out);
         let title = self.title();
-        let mut head =
-            String::from("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+        let mut head = String::from(PAGE_START);
         head.push_str("<meta http-equiv=\"content-security-policy\" content=\"");
         head.push_str(&policy(STYLE, SCRIPT));
         head.push_str("\">\n<meta http-equiv=\"x-dns-prefetch-control\" content=\"off\">\n");

@@ -54,7 +54,8 @@ function startSearch(query) {
       const text = contentText(n);
       if (text === null) break;
       const before = search.hits.length;
-      if (pattern.test(loops[n].id) || pattern.test(titleOf(loops[n]))) addHit(results, n, null, titleOf(loops[n]), pattern);
+      const name = [titleOf(loops[n]), loops[n].id].find((text) => pattern.test(text));
+      if (name !== undefined) addHit(results, n, null, name, pattern);
       if (raw.test(text)) searchLoop(results, n, pattern);
       if (search.hits.length > before) state.textContent = plural(search.hits.length, 'place');
       n++;

@@ -232,7 +232,7 @@ function loopSection(n) {
 function loopBody(n, loopContent) {
   const loop = loops[n];
   const out = [];
-  if (loopContent.base) out.push(baseNote(loop, loopContent));
+  if (isElsewhere(loop, loopContent.base)) out.push(baseNote(loop, loopContent));
   out.push(configOf(loopContent));
   if (loop.tt.length > 1 || loop.tt.some((turn) => turn.k)) out.push(loopTimeline(n, loopContent));
   if (loopContent.before) out.push(...items(loopContent.before, loopContent));
@@ -250,6 +250,14 @@ function loopBody(n, loopContent) {
   });
   if (!loopContent.turns.length && !loopContent.before) out.push(h('p', { class: 'dim' }, 'The loop has no turns.'));
   return out.filter(Boolean);
+}
+
+/** Whether a loop does not simply continue after the last turn of the loop before it. */
+function isElsewhere(loop, base) {
+  if (!base || (base.after === undefined && !base.added.length)) return false;
+  const parent = loop.p === undefined ? null : loops[loop.p];
+  const isLast = parent && base.after === parent.id && loop.pt !== undefined && loop.pt + 1 === parent.tt.length;
+  return !isLast || base.added.length > 0;
 }
 
 function baseNote(loop, loopContent) {

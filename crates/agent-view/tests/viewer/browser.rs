@@ -93,8 +93,9 @@ impl Browser {
     }
 
     pub(crate) async fn text(&self, selector: &str) -> String {
-        let script =
-            format!("[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n')");
+        let script = format!(
+            "[...document.querySelectorAll({selector:?})].map((el) => el.innerText).join('\\n').toWellFormed()"
+        );
         self.js(&script).await.as_str().unwrap_or_default().to_owned()
     }
 
@@ -106,7 +107,9 @@ impl Browser {
     pub(crate) async fn until(&self, condition: &str) {
         let end = Instant::now() + HANG;
         while !self.js(&format!("Boolean({condition})")).await.as_bool().unwrap() {
-            assert!(Instant::now() < end, "this never becomes true: {condition}");
+            if Instant::now() > end {
+                panic!("this never becomes true: {condition}\nconsole: {:?}", self.console().await);
+            }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

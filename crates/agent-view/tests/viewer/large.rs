@@ -52,6 +52,8 @@ async fn ten_thousand_loops_can_be_searched_and_navigated_with_few_elements() {
     let session = of_loops(10_000).await;
     assert_eq!(session.loops.len(), 10_000);
     browser.open(&Page::new(&session).render(), "").await;
+    let ready = browser.js("Number(document.documentElement.dataset.ready)").await;
+    println!("{} loops: usable {ready} ms after the navigation began", session.loops.len());
     let rows = browser.count("#tree .node").await;
     assert!((1..100).contains(&rows), "{rows} rows are in the document");
     // The last loop, by the keyboard in the tree.
@@ -75,7 +77,7 @@ async fn ten_thousand_loops_can_be_searched_and_navigated_with_few_elements() {
     browser.quit().await;
 }
 
-/// The session has 50 MB. The times are printed: `cargo test -p looptree-view --test viewer fifty -- --nocapture`.
+/// The session has 50 MB. The times are printed: `cargo test -p looptree-view --test viewer large -- --nocapture`.
 #[tokio::test]
 async fn fifty_megabytes_open_without_building_what_is_not_shown() {
     let Some(browser) = Browser::start().await else { return };

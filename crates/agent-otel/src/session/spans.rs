@@ -16,8 +16,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::ids;
 use super::places::{Place, places};
-use crate::content;
-use crate::telemetry::Content;
+use crate::content::{self, Content};
 
 /// Returns the spans of these sessions.
 pub(super) fn of_sessions(sessions: &[&Session], content: Content) -> Vec<SpanData> {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// The length of a `traceparent` of version 00.
 const PARENT_LEN: usize = 55;
 
-/// The maximum length of a `tracestate` in bytes. The recommendation requires that 512 are passed on.
+/// The maximum length of a `tracestate` in bytes. The recommendation requires that senders forward at least this much.
 pub const MAX_STATE_LEN: usize = 512;
 
 /// The identity of a span, as other processes receive it. A clone increments two reference counts.

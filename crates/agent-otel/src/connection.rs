@@ -6,8 +6,7 @@ use opentelemetry::trace::TraceContextExt as _;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
-use crate::content;
-use crate::telemetry::Content;
+use crate::content::{self, Content};
 
 /// The connection that an agent gets from [`Telemetry::connection`](crate::Telemetry::connection).
 #[derive(Debug)]

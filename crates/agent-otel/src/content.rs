@@ -3,8 +3,19 @@
 //! Sizes are bounded: a text is cut at [`MAX_TEXT_BYTES`], and the oldest messages are left out beyond
 //! [`MAX_CONTENT_BYTES`]. Files are named by their kind and not included.
 
-use agent_core::{AssistantMessage, Content, Message};
+use agent_core::{AssistantMessage, Content as Block, Message};
 use serde_json::{Value, json};
+
+/// Whether text of conversations is sent: prompts, replies, and arguments and results of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Content {
+    /// It is not. This is the default.
+    #[default]
+    Omitted,
+    /// It is sent with the spans, up to [`MAX_CONTENT_BYTES`] for each attribute.
+    Included,
+}
 
 /// The maximum size of one text of a conversation in an attribute: 16 KiB. A longer one is cut and ends with `…`.
 pub const MAX_TEXT_BYTES: usize = 16 * 1024;
@@ -44,9 +55,9 @@ pub(crate) fn value(value: &Value) -> String {
 }
 
 /// Returns the blocks of a tool's result. A result of one text is that text.
-pub(crate) fn blocks(content: &[Content]) -> String {
+pub(crate) fn blocks(content: &[Block]) -> String {
     match content {
-        [Content::Text(text)] => cut(&text.text),
+        [Block::Text(text)] => cut(&text.text),
         other => Value::Array(parts(other)).to_string(),
     }
 }
@@ -67,25 +78,25 @@ fn message_of(message: &Message) -> Value {
     }
 }
 
-fn parts(content: &[Content]) -> Vec<Value> {
+fn parts(content: &[Block]) -> Vec<Value> {
     content.iter().map(part).collect()
 }
 
-fn part(block: &Content) -> Value {
+fn part(block: &Block) -> Value {
     match block {
-        Content::Text(text) => json!({ "type": "text", "content": cut(&text.text) }),
-        Content::Thinking(thinking) => json!({ "type": "reasoning", "content": cut(&thinking.thinking) }),
-        Content::ToolCall(call) => {
+        Block::Text(text) => json!({ "type": "text", "content": cut(&text.text) }),
+        Block::Thinking(thinking) => json!({ "type": "reasoning", "content": cut(&thinking.thinking) }),
+        Block::ToolCall(call) => {
             let text = call.arguments.text();
             let whole = call.arguments.value().ok().filter(|_| text.len() <= MAX_TEXT_BYTES);
             let arguments = whole.cloned().unwrap_or_else(|| cut(text).into());
             json!({ "type": "tool_call", "id": call.id.as_str(), "name": call.name.as_str(), "arguments": arguments })
         }
-        Content::Image(_) => json!({ "type": "image" }),
-        Content::Document(_) => json!({ "type": "document" }),
-        Content::Audio(_) => json!({ "type": "audio" }),
-        Content::Video(_) => json!({ "type": "video" }),
-        Content::SearchResult(_) => json!({ "type": "search_result" }),
+        Block::Image(_) => json!({ "type": "image" }),
+        Block::Document(_) => json!({ "type": "document" }),
+        Block::Audio(_) => json!({ "type": "audio" }),
+        Block::Video(_) => json!({ "type": "video" }),
+        Block::SearchResult(_) => json!({ "type": "search_result" }),
         _ => json!({ "type": "other" }),
     }
 }

@@ -8,7 +8,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use std::time::Duration;
 
-use crate::telemetry::Content;
+use crate::content::Content;
 
 /// An exporter whose spans follow the conventions.
 #[derive(Debug)]

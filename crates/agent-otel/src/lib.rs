@@ -32,6 +32,6 @@ mod sender;
 pub mod session;
 mod telemetry;
 
-pub use content::{MAX_CONTENT_BYTES, MAX_TEXT_BYTES};
+pub use content::{Content, MAX_CONTENT_BYTES, MAX_TEXT_BYTES};
 pub use error::OtelError;
-pub use telemetry::{Content, Installed, Metrics, Telemetry};
+pub use telemetry::{Installed, Metrics, Telemetry};

@@ -18,6 +18,7 @@
 //! ```
 
 mod ids;
+mod places;
 mod spans;
 
 use std::collections::BTreeSet;
@@ -32,7 +33,7 @@ use crate::telemetry::Telemetry;
 /// The number of spans in one request.
 const BATCH: usize = 512;
 
-/// What was exported.
+/// The number of spans and traces that were exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {

@@ -17,6 +17,7 @@ use tracing_subscriber::layer::{Layer, SubscriberExt as _};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::connection::Connection;
+use crate::content::Content;
 use crate::error::OtelError;
 use crate::exporter::Conforming;
 use crate::metrics::MetricsLayer;
@@ -27,17 +28,6 @@ const TARGET: &str = "looptree";
 
 /// The name of the service if neither the program nor `OTEL_SERVICE_NAME` sets one.
 const SERVICE: &str = "looptree";
-
-/// Whether text of conversations is sent: prompts, replies, and arguments and results of tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Content {
-    /// It is not. This is the default.
-    #[default]
-    Omitted,
-    /// It is sent with the spans, up to [`MAX_CONTENT_BYTES`](crate::MAX_CONTENT_BYTES) for each attribute.
-    Included,
-}
 
 /// Whether metrics are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

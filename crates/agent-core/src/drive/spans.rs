@@ -168,7 +168,9 @@ pub(super) fn model_call(
 
 /// Adds the trace context to a request, and passes its content to the tracing system.
 pub(super) fn connect_request(services: &Services, span: &Span, request: &mut ModelRequest) {
-    if let Some(max) = request.options.max_tokens.filter(|_| !span.is_disabled()) {
+    if !span.is_disabled()
+        && let Some(max) = request.options.max_tokens.or(request.model.max_tokens)
+    {
         span.record(names::REQUEST_MAX_TOKENS, i64::from(max));
     }
     if let Some(telemetry) = &services.telemetry {

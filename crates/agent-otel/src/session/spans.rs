@@ -15,15 +15,8 @@ use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::ids;
-use crate::content;
-use crate::telemetry::Content;
-
-/// The place of a loop: its trace, and the span above it.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    trace: TraceId,
-    above: SpanId,
-}
+use super::places::{Place, places};
+use crate::content::{self, Content};
 
 /// Returns the spans of these sessions.
 pub(super) fn of_sessions(sessions: &[&Session], content: Content) -> Vec<SpanData> {
@@ -47,41 +40,6 @@ pub(super) fn of_sessions(sessions: &[&Session], content: Content) -> Vec<SpanDa
     }
     spans.extend(groups.into_values());
     spans
-}
-
-/// Finds the trace and the parent of each loop.
-fn places<'a>(sessions: &[&'a Session]) -> BTreeMap<&'a str, Place> {
-    let mut above: BTreeMap<&str, (&str, SpanId)> = BTreeMap::new();
-    let loops = || sessions.iter().flat_map(|session| &session.loops);
-    for record in loops() {
-        for child in &record.child_loop_refs {
-            let call = ids::span(record.loop_id.as_str(), child.tool_call_id.as_str());
-            above.insert(child.child_loop_id.as_str(), (record.loop_id.as_str(), call));
-        }
-    }
-    // A group inside of a sub-agent is not recorded with its call, so a group is the beginning of a trace.
-    let root_of = |record: &'a LoopRecord| {
-        let (mut root, mut steps) = (record.loop_id.as_str(), 0);
-        while let Some((parent, _)) = above.get(root) {
-            root = parent;
-            steps += 1;
-            // A record that was edited by hand could contain a circle.
-            if steps > above.len() {
-                break;
-            }
-        }
-        let first = loops().find(|record| record.loop_id.as_str() == root);
-        first.and_then(|first| first.group.as_ref()).map_or(root, |member| member.group_id.as_str())
-    };
-    loops()
-        .map(|record| {
-            let id = record.loop_id.as_str();
-            let group = record.group.as_ref().map(|member| ids::span(member.group_id.as_str(), "group"));
-            let call = above.get(id).map(|(_, call)| *call);
-            let above = group.or(call).unwrap_or(SpanId::INVALID);
-            (id, Place { trace: ids::trace(root_of(record)), above })
-        })
-        .collect()
 }
 
 fn group_span(group: &str, record: &LoopRecord, trace: TraceId, start: Timestamp) -> SpanData {

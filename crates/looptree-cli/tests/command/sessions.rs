@@ -1,5 +1,7 @@
 //! `looptree sessions` and the other commands that show something.
 
+use std::sync::{Arc, Mutex};
+
 use super::{Model, Project};
 
 #[tokio::test]
@@ -56,6 +58,45 @@ async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
     assert_eq!((said.code, dir.session_ids().len()), (0, 2), "{said:?}");
     let said = dir.run(&["sessions", "delete", id]).await;
     assert!(said.code == 2 && said.err.contains("there is no session"), "{said:?}");
+}
+
+/// An OTLP receiver. Returns its address and the bytes of all requests.
+async fn receiver() -> (String, Arc<Mutex<Vec<u8>>>) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&log);
+    let take = move |body: axum::body::Bytes| {
+        kept.lock().unwrap().extend_from_slice(&body);
+        async {}
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let app = axum::Router::new().route("/v1/traces", axum::routing::post(take));
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (url, log)
+}
+
+#[tokio::test]
+async fn a_session_is_sent_as_one_trace_for_each_prompt_and_its_text_only_on_request() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    dir.ask(&model, &["-p", "say walnut"]).await;
+    dir.ask(&model, &["-p", "-c", "say hazelnut"]).await;
+    let id = dir.session_ids().remove(0);
+    for (words, has_text) in [(&[][..], false), (&["--content"][..], true)] {
+        let (url, log) = receiver().await;
+        let mut command = vec!["sessions", "export", id.as_str(), "--otlp", url.as_str()];
+        command.extend(words);
+        let said = dir.run(&command).await;
+        assert!(said.code == 0 && said.out.contains("spans in 2 traces"), "{said:?}");
+        let sent = log.lock().unwrap().clone();
+        let has = |text: &str| sent.windows(text.len()).any(|part| part == text.as_bytes());
+        assert!(has("invoke_agent") && has("gen_ai.usage.input_tokens"));
+        assert_eq!((has("hazelnut"), has("It is walnut.")), (has_text, has_text));
+    }
+    let said = dir.run(&["sessions", "export", id.as_str(), "--otlp", "http://127.0.0.1:9"]).await;
+    assert!(said.code == 1 && said.err.contains("cannot send to http://127.0.0.1:9"), "{said:?}");
+    let both = ["sessions", "export", id.as_str(), "--otlp", "http://127.0.0.1:9", "--form", "json"];
+    assert_eq!(dir.run(&both).await.code, 2);
 }
 
 /// Attacks 6 and 7: the sessions are in the user's data directory, for its owner only, and the tools do not find them.

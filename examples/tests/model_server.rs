@@ -20,12 +20,12 @@ use looptree::provider::ModelRequest;
 use looptree::provider::StreamEvent;
 use looptree::providers::RemoteProvider;
 use looptree::retry::RetryConfig;
+use looptree::serve::models::{Limits, Server, Tokens, serve};
 use looptree::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool};
 use looptree::{
     AgentEvent, BasicAgent, CancellationToken, ErrorKind, Message, ModelConfig, ProviderError, StreamDelta,
     StreamProvider, Usage,
 };
-use looptree::serve::models::{Limits, Server, Tokens, serve};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -226,7 +226,10 @@ async fn an_error_of_the_model_s_vendor_comes_through_as_it_is() {
 
 #[tokio::test]
 async fn what_is_too_large_or_comes_too_slowly_is_refused() {
-    let limits = bounds(|l| { l.body_bytes = 2_000; l.body_time = Duration::from_millis(300); });
+    let limits = bounds(|l| {
+        l.body_bytes = 2_000;
+        l.body_time = Duration::from_millis(300);
+    });
     let server = running(script(), limits).await;
     let large = agent(remote(&server)).with_system_prompt("x".repeat(3_000));
     match ended(&run(&large).await) {
@@ -242,7 +245,9 @@ async fn what_is_too_large_or_comes_too_slowly_is_refused() {
 
 #[tokio::test]
 async fn a_head_that_never_ends_is_hung_up_on() {
-    let limits = bounds(|l| { l.head_time = Duration::from_millis(200); });
+    let limits = bounds(|l| {
+        l.head_time = Duration::from_millis(200);
+    });
     let server = running(script(), limits).await;
     let mut slow = connect(&server, "POST /v1/stream HTTP/1.1\r\nx: ").await;
     answer(&mut slow).await;
@@ -252,7 +257,13 @@ async fn a_head_that_never_ends_is_hung_up_on() {
 async fn one_stream_more_than_are_allowed_is_told_to_come_again() {
     let latch = Latch::new();
     let replies = [ScriptedReply::text("a").and_wait(&latch).and_text("b"), "c".into()];
-    let server = running(ScriptedProvider::new(replies), bounds(|l| { l.streams = 1; })).await;
+    let server = running(
+        ScriptedProvider::new(replies),
+        bounds(|l| {
+            l.streams = 1;
+        }),
+    )
+    .await;
     let first = agent(remote(&server));
     let mut events = first.prompt("go").unwrap();
     while !matches!(events.recv().await, Some(AgentEvent::MessageUpdate { .. })) {}
@@ -271,7 +282,10 @@ async fn one_stream_more_than_are_allowed_is_told_to_come_again() {
 
 #[tokio::test]
 async fn signs_of_life_keep_a_silent_stream_and_a_reply_that_takes_too_long_is_ended() {
-    let limits = bounds(|l| { l.keep_alive = Duration::from_millis(5); l.stream_time = Duration::from_millis(200); });
+    let limits = bounds(|l| {
+        l.keep_alive = Duration::from_millis(5);
+        l.stream_time = Duration::from_millis(200);
+    });
     let server = running(ScriptedProvider::new([ScriptedReply::text("hm").and_hang()]), limits).await;
     let request = format!(
         "POST /v1/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{ASKED}",
@@ -354,8 +368,13 @@ async fn a_client_that_does_not_read_is_not_read_for_and_one_that_goes_ends_the_
 #[tokio::test]
 async fn a_client_that_reads_nothing_for_too_long_is_left() {
     let model = Talking::default();
-    let server =
-        running(model.clone(), bounds(|l| { l.write_time = Duration::from_millis(200); })).await;
+    let server = running(
+        model.clone(),
+        bounds(|l| {
+            l.write_time = Duration::from_millis(200);
+        }),
+    )
+    .await;
     let request = format!(
         "POST /v1/stream HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TOKEN}\r\ncontent-length: {}\r\n\r\n{ASKED}",
         ASKED.len()

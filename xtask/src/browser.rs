@@ -23,10 +23,15 @@ pub(crate) fn install(_: &Workspace, arguments: &[String]) -> anyhow::Result<boo
         say!("found {}", found.join(" and "));
         return Ok(true);
     }
-    for arguments in [vec!["update", "-qq"], [vec!["install", "-y", "-qq", "--no-install-recommends"], PACKAGES.to_vec()].concat()]
-    {
+    for arguments in [
+        vec!["update", "-qq"],
+        [vec!["install", "-y", "-qq", "--no-install-recommends"], PACKAGES.to_vec()].concat(),
+    ] {
         let mut apt = Command::new("apt-get");
-        apt.args(&arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null()).stdout(Stdio::null());
+        apt.args(&arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
         match apt.status() {
             Ok(status) if status.success() => {}
             Ok(status) => {

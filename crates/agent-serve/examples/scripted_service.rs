@@ -24,7 +24,9 @@ fn agent() -> BasicAgent {
         let called = messages.last().is_some_and(|message| message.role() == "toolResult");
         let reply = match () {
             () if called => ScriptedReply::text("Found it.").in_pieces_of(3),
-            () if last.contains("look") => ScriptedReply::text("Let me look.").and_call("c1", "look", json!({})),
+            () if last.contains("look") => {
+                ScriptedReply::text("Let me look.").and_call("c1", "look", json!({}))
+            }
             () if last.contains("deploy") => ScriptedReply::call("c2", "deploy", json!({"to": "production"})),
             () => ScriptedReply::new().in_pieces_of(4).and_text(last.to_uppercase()),
         };

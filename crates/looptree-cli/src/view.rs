@@ -96,7 +96,9 @@ fn children(store: &JsonStore, session: &Session, screen: &Screen) -> Vec<Sessio
                 open.extend(ids(&child));
                 found.push(child);
             }
-            Err(error) => screen.error_line(&plain(&format!("the session of a sub-agent is left out: {error}"))),
+            Err(error) => {
+                screen.error_line(&plain(&format!("the session of a sub-agent is left out: {error}")))
+            }
         }
     }
     found
@@ -109,7 +111,8 @@ fn write(page: &Page<'_>, path: &Path) -> Result<()> {
         bail!("{} exists and is not a page of looptree view; name another file with -o", path.display());
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".looptree-view").tempfile_in(folder).with_context(failed)?;
+    let mut file =
+        tempfile::Builder::new().prefix(".looptree-view").tempfile_in(folder).with_context(failed)?;
     page.write(&mut file).with_context(failed)?;
     file.flush().with_context(failed)?;
     file.persist(path).map_err(|error| error.error).with_context(failed)?;

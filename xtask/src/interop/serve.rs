@@ -69,7 +69,11 @@ fn check(workspace: &Workspace, examples: &str) -> anyhow::Result<bool> {
 }
 
 /// Runs a client and shows the end of what it prints.
-async fn finished(place: &Place, name: &'static str, command: tokio::process::Command) -> anyhow::Result<bool> {
+async fn finished(
+    place: &Place,
+    name: &'static str,
+    command: tokio::process::Command,
+) -> anyhow::Result<bool> {
     let (status, printed) = Process::start(name, command, &place.log(name))?.done(PATIENCE).await?;
     say!("{}", last_lines(&printed));
     Ok(status.success())
@@ -94,7 +98,8 @@ fn with_service(
         };
         let sessions = place.scratch(name, "sessions")?;
         if sessions.exists() {
-            std::fs::remove_dir_all(&sessions).with_context(|| format!("cannot empty {}", sessions.display()))?;
+            std::fs::remove_dir_all(&sessions)
+                .with_context(|| format!("cannot empty {}", sessions.display()))?;
         }
         let mut command = place.command(name, &program)?;
         command.arg(text(&sessions)?).stdout(std::process::Stdio::piped()).kill_on_drop(true);

@@ -27,8 +27,7 @@ fn talkative() -> BasicAgent {
 }
 
 async fn running(folder: &std::path::Path) -> Running {
-    let provider =
-        ScriptedProvider::responding(|_| ScriptedReply::error(ErrorKind::Other, "no such model"));
+    let provider = ScriptedProvider::responding(|_| ScriptedReply::error(ErrorKind::Other, "no such model"));
     let builder = crate::support::builder(&store(folder))
         .agent("talkative", |_: &ConversationRef| talkative())
         .agent("broken", move |_: &ConversationRef| crate::support::agent(&provider))

@@ -50,7 +50,8 @@ pub(super) fn read(file: Option<&Path>) -> Result<(Vec<Key>, String)> {
     }
     match std::env::var(KEY).ok() {
         Some(token) => {
-            let key = Key::new(NAME, &Secret::new(token)).map_err(|error| usage(format!("{KEY}: {error}")))?;
+            let key =
+                Key::new(NAME, &Secret::new(token)).map_err(|error| usage(format!("{KEY}: {error}")))?;
             Ok((vec![key], format!("the key is the one of {KEY}")))
         }
         None => {

@@ -12,7 +12,10 @@ async fn a_session_is_written_as_a_page_to_a_file_or_to_the_standard_output() {
     let id = dir.session_ids().remove(0);
 
     let piped = dir.run(&["view", &id[..8]]).await;
-    assert!(piped.code == 0 && piped.out.starts_with(START) && piped.out.contains("It is pineapple."), "{piped:?}");
+    assert!(
+        piped.code == 0 && piped.out.starts_with(START) && piped.out.contains("It is pineapple."),
+        "{piped:?}"
+    );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "no file is written");
 
     let file = dir.home().join("page.html");
@@ -53,6 +56,9 @@ async fn two_sessions_are_written_side_by_side() {
     dir.ask(&model, &["-p", "say walnut"]).await;
     let ids = dir.session_ids();
     let said = dir.run(&["view", &ids[0], "--compare", &ids[1]]).await;
-    assert!(said.code == 0 && said.out.contains("It is pineapple.") && said.out.contains("It is walnut."), "{said:?}");
+    assert!(
+        said.code == 0 && said.out.contains("It is pineapple.") && said.out.contains("It is walnut."),
+        "{said:?}"
+    );
     assert!(said.out.contains("\"pairs\":[{\"a\":[0,0],\"b\":[1,0],"));
 }

@@ -71,7 +71,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     }
     let mut good = check(workspace, &files, &limits)?;
     if mode == Mode::Build {
-        good &= book::build(workspace, &files)?;
+        good &= book::build(workspace)?;
         good &= rustdoc(workspace)?;
     }
     Ok(good)

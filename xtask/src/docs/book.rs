@@ -7,13 +7,13 @@ use anyhow::Context as _;
 
 use super::links;
 use crate::cargo;
-use crate::workspace::{SourceFile, Workspace};
+use crate::workspace::Workspace;
 
 /// The settings of the book, at the root of the project.
 const SETTINGS: &str = "book.toml";
 
 /// Builds the book below `target/book`. Without mdBook it prints a line and returns `true`.
-pub(super) fn build(workspace: &Workspace, files: &[SourceFile]) -> anyhow::Result<bool> {
+pub(super) fn build(workspace: &Workspace) -> anyhow::Result<bool> {
     let Some(program) = mdbook(&workspace.root)? else {
         say!("skipped: mdbook cannot be installed, so the book is not built; the pages are checked");
         return Ok(true);
@@ -23,13 +23,17 @@ pub(super) fn build(workspace: &Workspace, files: &[SourceFile]) -> anyhow::Resu
     if copy.exists() {
         std::fs::remove_dir_all(&copy).with_context(|| format!("cannot remove {}", copy.display()))?;
     }
-    for file in files.iter().filter(|f| f.path == SETTINGS || f.path.starts_with("docs/")) {
-        let path = copy.join(&file.path);
-        let parent = path.parent().context("a page has no folder")?;
+    for path in workspace.paths()?.iter().filter(|p| *p == SETTINGS || p.starts_with("docs/")) {
+        let (from, to) = (workspace.root.join(path), copy.join(path));
+        let parent = to.parent().context("a page has no folder")?;
         std::fs::create_dir_all(parent).with_context(|| format!("cannot create {}", parent.display()))?;
-        let text =
-            if file.path.ends_with(".md") { outward(&file.path, &file.text) } else { file.text.clone() };
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        if path.ends_with(".md") {
+            let text = std::fs::read_to_string(&from).with_context(|| format!("cannot read {path}"))?;
+            std::fs::write(&to, outward(path, &text))
+                .with_context(|| format!("cannot write {}", to.display()))?;
+        } else {
+            std::fs::copy(&from, &to).with_context(|| format!("cannot copy {path}"))?;
+        }
     }
     let html = folder.join("html");
     let status = Command::new(&program)

@@ -20,6 +20,9 @@ const PATHS: &[(&str, &str)] = &[
     ("agent_tools", "looptree::tools"),
     ("agent_restate", "looptree::restate"),
     ("agent_sim", "looptree::sim"),
+    ("agent_view", "looptree::view"),
+    ("agent_serve", "looptree::serve"),
+    ("agent_otel", "looptree::otel"),
 ];
 
 /// The crate whose modules the facade re-exports one by one.

@@ -190,3 +190,14 @@ fn the_runbook_has_a_decision_tree_for_each_case_and_names_what_to_tune() {
         }
     }
 }
+
+#[test]
+fn the_guide_to_a_web_service_shows_the_example() {
+    let root = Workspace::find().unwrap().root;
+    let page = std::fs::read_to_string(root.join("docs/guides/web-service.md")).unwrap();
+    let example = std::fs::read_to_string(root.join("examples/web_service/main.rs")).unwrap();
+    assert!(
+        page.contains(example.trim_end()),
+        "docs/guides/web-service.md differs from examples/web_service/main.rs"
+    );
+}

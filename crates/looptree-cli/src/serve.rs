@@ -141,7 +141,7 @@ impl Coder {
         let Setup { mut agent, watch, .. } = Setup::make(model, options).await?;
         // The service has the budgets of keys and conversations.
         agent.set_config(|config| config.services.budget = None);
-        let session = self.store.load_session(conversation.id.as_str()).await?;
+        let session = self.store.load_session(conversation.id.as_str())?;
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }

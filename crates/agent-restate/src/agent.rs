@@ -140,7 +140,7 @@ impl DurableAgent {
     /// function runs once when the worker starts and receives the configuration of the loops. Default: none.
     ///
     /// Each recorded step advances every open branch by one step, so a branch waits for the slowest of them. An evaluation
-    /// is one step: if it is cut off, a judge is asked again.
+    /// is one step, so a judge whose call was cut off is called again.
     ///
     /// ```
     /// use agent_core::{Branch, LlmJudgeEvaluation, AgentLoopConfig, ModelConfig};

@@ -137,7 +137,7 @@ impl Sessions {
         self.invocation(ctx, meta, stored, driver, false).drive(work).await
     }
 
-    /// Reads the session for a prompt. A session that cannot take it returns how it goes on.
+    /// Reads the session for a prompt. A session that cannot take it returns how it continues.
     pub(crate) async fn idle(
         &self,
         ctx: &ContextInternal,

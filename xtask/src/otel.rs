@@ -67,6 +67,10 @@ struct Phoenix {
 impl Phoenix {
     fn start(program: &Path, folder: &Path) -> anyhow::Result<Self> {
         let data = folder.join("data");
+        // An exported session has the same ids each time, and Phoenix ignores spans that it has.
+        if data.exists() {
+            std::fs::remove_dir_all(&data)?;
+        }
         std::fs::create_dir_all(&data)?;
         let (port, grpc) = (free_port()?, free_port()?);
         let log = File::create(folder.join("phoenix.log"))?;

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 /// The key of the client.
 const KEY: &str = "the-key-of-the-scripted-service";
 
-/// Calls `look` first if the prompt says so, `deploy`, which asks, if it says that, and repeats the prompt in capital letters.
+/// Calls `look` or `deploy`, which asks, if the prompt has these words; otherwise repeats the prompt in capital letters.
 fn agent() -> BasicAgent {
     let provider = ScriptedProvider::responding(|request| {
         let messages: Vec<_> = request.history.messages().collect();

@@ -27,7 +27,7 @@ enum Phase {
     Running,
     /// The last event of the run was delivered, and the agent is about to be idle.
     Ending,
-    /// The conversation is being released. Whoever still has it opens it again.
+    /// The conversation is being released. A request that still has it opens it again.
     Closed,
 }
 

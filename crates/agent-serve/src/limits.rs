@@ -1,4 +1,11 @@
 //! The bounds of a service: sizes, numbers and times.
+//!
+//! ```
+//! use std::time::Duration;
+//! use agent_serve::{Limits, VanishedClient};
+//! let mut limits = Limits::default();
+//! limits.vanished = VanishedClient::Stop { after: Duration::from_secs(30) };
+//! ```
 
 use std::time::Duration;
 

@@ -1,4 +1,17 @@
 //! The service: its parts, its start, and its end.
+//!
+//! ```
+//! use agent_core::{BasicAgent, ModelConfig};
+//! use agent_serve::{ConversationRef, Service, ServiceError};
+//! # let folder = tempfile::tempdir()?;
+//! let store = agent_session::JsonStore::open(folder.path())?;
+//! assert!(matches!(Service::builder(store.clone()).build(), Err(ServiceError::NoAgent)));
+//! let service = Service::builder(store)
+//!     .agent("assistant", |_: &ConversationRef| BasicAgent::new(ModelConfig::default()))
+//!     .build()?;
+//! assert_eq!(service.agents().collect::<Vec<_>>(), ["assistant"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -90,7 +103,7 @@ pub enum ServiceError {
     /// The name of an agent is not 1 to 40 lower-case letters, digits, `_` and `.`, or two agents have it.
     #[error("{name:?} cannot name an agent: {reason}")]
     AgentName {
-        /// The name.
+        /// The name as it was given.
         name: String,
         /// The rule that it breaks.
         reason: &'static str,
@@ -114,7 +127,7 @@ pub enum ServiceError {
     Listener(#[from] std::io::Error),
 }
 
-/// Builds a [`Service`].
+/// Builds a [`Service`] from a store, agents, keys and limits.
 #[must_use]
 pub struct ServiceBuilder {
     store: Arc<dyn SessionStore>,
@@ -153,7 +166,7 @@ impl ServiceBuilder {
         self
     }
 
-    /// Adds keys.
+    /// Adds the keys of several clients.
     pub fn keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
         self.keys.extend(keys);
         self

@@ -41,7 +41,7 @@ pub(crate) struct ServeArgs {
     /// Gives each conversation a folder of its own below this one, instead of the directory of --cwd for all.
     #[arg(long, value_name = "DIR")]
     workspaces: Option<PathBuf>,
-    /// Aborts a run when nobody has read its events for this time.
+    /// Aborts a run when no client has read its events for this time.
     #[arg(long, value_name = "SECONDS")]
     stop_vanished: Option<u64>,
     /// How many conversations are in memory at once.

@@ -117,7 +117,7 @@ fn with_service(
 
 /// Builds the scripted service.
 fn built(root: &Path) -> anyhow::Result<PathBuf> {
-    let build = ["build", "--package", "looptree-serve", "--example", "scripted_service"];
+    let build = ["build", "--package", "looptree-serve", "--all-features", "--example", "scripted_service"];
     ensure!(cargo::run(root, &build, &[])?, "the scripted service does not build");
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     Ok(target.join("debug/examples/scripted_service"))

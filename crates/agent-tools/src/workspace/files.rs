@@ -21,9 +21,9 @@ pub struct FolderEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EntryKind {
-    /// A regular file.
+    /// A regular file with a content.
     File,
-    /// A folder.
+    /// A folder, which can be listed.
     Folder,
     /// A symlink, which is not followed.
     Link,

@@ -41,7 +41,7 @@ struct Entry {
     max_tokens_total: Option<u64>,
 }
 
-/// Returns the keys, and a line for the user that says where they come from.
+/// Returns the keys, and a line for the user that names their origin.
 pub(super) fn read(file: Option<&Path>) -> Result<(Vec<Key>, String)> {
     if let Some(file) = file {
         let keys = of_file(file)?;

@@ -1,12 +1,14 @@
 //! What a turn contains, in the order in which it was recorded.
 
+pub(crate) mod notes;
+
 use agent_core::{AgentMessage, DeferredState, Message, StopReason, ToolExecutionEnd, ToolResultMessage};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::blocks::{Block, blocks};
 use crate::costs::{Amount, Tokens};
-use crate::notes::Note;
+use notes::Note;
 
 /// A message or a note of a turn.
 #[derive(Debug, Serialize)]

@@ -38,7 +38,6 @@ mod escape;
 mod index;
 mod items;
 mod loops;
-mod notes;
 mod page;
 mod policy;
 mod tree;

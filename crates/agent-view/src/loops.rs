@@ -10,8 +10,8 @@ use agent_session::{LoopRecord, RecordedEvent};
 use serde::Serialize;
 
 use crate::costs::{Amount, Prices, Tokens};
+use crate::items::notes::{Note, NoteKind, Tone};
 use crate::items::{Item, ToolResult};
-use crate::notes::{Note, NoteKind, Tone};
 
 /// A loop as the page shows it. It borrows the content of the session.
 #[derive(Debug)]

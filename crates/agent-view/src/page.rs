@@ -98,7 +98,7 @@ impl<'s> Page<'s> {
         self
     }
 
-    /// Returns the document.
+    /// Returns the document as one text.
     #[must_use]
     pub fn render(&self) -> String {
         let mut out = Vec::new();

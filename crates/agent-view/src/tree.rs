@@ -37,7 +37,7 @@ pub(crate) struct Tree {
     pub(crate) rows: Vec<(Row, usize)>,
     /// For each loop, the one that continues the conversation.
     pub(crate) next: Vec<Option<usize>>,
-    /// For each loop, whether it leaves the path on which its parent goes on.
+    /// For each loop, whether it leaves the path on which its parent continues.
     pub(crate) is_fork: Vec<bool>,
 }
 

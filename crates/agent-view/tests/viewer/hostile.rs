@@ -81,7 +81,7 @@ fn change(value: &mut Value, name: &str, under: bool, to: &dyn Fn(&str) -> Strin
             true
         }
         Value::Array(list) => {
-            list.iter_mut().fold(false, |found, item| change(item, name, under, to) || found)
+            list.iter_mut().filter_map(|item| change(item, name, under, to).then_some(())).count() > 0
         }
         Value::Object(members) => members
             .iter_mut()

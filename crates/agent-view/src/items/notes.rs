@@ -8,8 +8,8 @@ use agent_core::{
 use serde::Serialize;
 use serde_json::Value;
 
+use super::Item;
 use crate::costs::Amount;
-use crate::items::Item;
 
 /// The kind of a note, by which the page marks and counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

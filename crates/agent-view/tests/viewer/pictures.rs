@@ -11,7 +11,7 @@ use crate::scene::{Version, record};
 #[ignore = "writes the pictures in docs/images; run `cargo xtask view-pictures`"]
 async fn write_the_pictures_of_the_documentation() {
     let Some(browser) = Browser::start().await else { return };
-    browser.driver.set_window_rect(0, 0, 1200, 880).await.unwrap();
+    browser.driver.set_window_rect(0, 0, 1180, 800).await.unwrap();
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/images");
     std::fs::create_dir_all(&folder).unwrap();
     let (one, other) = (browser.folder().join("one"), browser.folder().join("other"));

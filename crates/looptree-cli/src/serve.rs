@@ -14,6 +14,7 @@ use looptree::prelude::*;
 use looptree::serve::{
     AgentFactory, BoxError, ConversationRef, Limits, Recovery, ServedAgent, Service, VanishedClient,
 };
+use looptree::session::SessionStore;
 use tokio::net::TcpListener;
 
 use crate::approval::Approver;
@@ -141,7 +142,7 @@ impl Coder {
         let Setup { mut agent, watch, .. } = Setup::make(model, options).await?;
         // The service has the budgets of keys and conversations.
         agent.set_config(|config| config.services.budget = None);
-        let session = self.store.load_session(conversation.id.as_str())?;
+        let session = SessionStore::load_session(&self.store, conversation.id.as_str()).await?;
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }

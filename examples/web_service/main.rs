@@ -27,7 +27,11 @@ fn desk(base: &BasicAgent) -> BasicAgent {
 }
 
 /// Returns a service whose conversations are in a folder and belong to the holder of a key.
-fn service(folder: &str, key: &str, base: BasicAgent) -> Result<Service, Box<dyn std::error::Error>> {
+pub(crate) fn service(
+    folder: &str,
+    key: &str,
+    base: BasicAgent,
+) -> Result<Service, Box<dyn std::error::Error>> {
     let service = Service::builder(JsonStore::open(folder)?)
         .agent("desk", move |_: &ConversationRef| desk(&base))
         .key(Key::new("office", &Secret::new(key))?)
@@ -36,7 +40,7 @@ fn service(folder: &str, key: &str, base: BasicAgent) -> Result<Service, Box<dyn
 }
 
 /// Returns the routes of the service and a page beside them, which needs no key.
-fn routes(service: &Service) -> Router {
+pub(crate) fn routes(service: &Service) -> Router {
     Router::new().route("/", get(|| async { Html("<h1>The order desk</h1>") })).merge(service.router())
 }
 

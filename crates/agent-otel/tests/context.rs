@@ -78,7 +78,7 @@ fn calling(tool: &str, arguments: Value) -> ScriptedProvider {
 
 fn last_result(agent: &agent_core::AgentHandle) -> String {
     let history = agent.history();
-    let messages: Vec<String> = history.messages().map(|message| message.text()).collect();
+    let messages: Vec<String> = history.messages().map(agent_core::AgentMessage::text).collect();
     messages.join("\n")
 }
 

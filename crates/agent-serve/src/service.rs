@@ -282,9 +282,10 @@ impl Service {
         }
         let opened = self.open_waiting(account, id).await;
         let resumed = match &opened {
-            Ok(conversation) => {
-                conversation.start(|agent| agent.resume()).await.map_err(|error| format!("{error:?}"))
-            }
+            Ok(conversation) => conversation
+                .start(agent_core::AgentHandle::resume)
+                .await
+                .map_err(|error| format!("{error:?}")),
             Err(error) => Err(error.to_string()),
         };
         match resumed {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
@@ -42,7 +42,7 @@ fn account(service: &Service, headers: &HeaderMap) -> Result<Arc<Account>, ApiEr
     if let Some(account) = accounts.open() {
         return local_only(headers).map(|()| Arc::clone(account));
     }
-    let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
+    let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
     let token = given.and_then(|given| {
         let (scheme, token) = given.split_at_checked("Bearer ".len())?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

@@ -321,7 +321,7 @@ pub(super) async fn prompt(
     let message = body.into_message()?;
     let (_, started) =
         service.start(&account, &SessionId::from(id), |agent| agent.send(message.clone())).await?;
-    accepted(started?)
+    Ok(accepted(&started?))
 }
 
 pub(super) async fn resume(
@@ -330,12 +330,12 @@ pub(super) async fn resume(
     InPath(id): InPath<String>,
 ) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
     check_budget(&service, &account)?;
-    let (_, started) = service.start(&account, &SessionId::from(id), |agent| agent.resume()).await?;
-    accepted(started?)
+    let (_, started) = service.start(&account, &SessionId::from(id), agent_core::AgentHandle::resume).await?;
+    Ok(accepted(&started?))
 }
 
-pub(super) fn accepted(started: Started) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
-    Ok((StatusCode::ACCEPTED, Json(RunStarted { after: started.after })))
+pub(super) fn accepted(started: &Started) -> (StatusCode, Json<RunStarted>) {
+    (StatusCode::ACCEPTED, Json(RunStarted { after: started.after }))
 }
 
 /// Refuses to start a run whose key has nothing left.

@@ -90,7 +90,7 @@ pub(super) async fn list(
 ) -> Result<Json<Folder>, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
     let (entries, total) =
-        blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(refused)?;
+        blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(|error| refused(&error))?;
     let entries = entries.into_iter().map(|entry| EntryBody {
         name: entry.name,
         kind: match entry.kind {
@@ -114,7 +114,7 @@ pub(super) async fn content(
     let limit = service.inner.shared.limits.file_bytes;
     let content = blocking(move || workspace.read_bytes(&query.path, limit)).await?;
     let content = content.map_err(|error| match error {
-        ReadFileBytesError::Path(error) => refused(error),
+        ReadFileBytesError::Path(error) => refused(&error),
         error => ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string()),
     })?;
     let mut response = content.into_response();
@@ -136,12 +136,12 @@ pub(super) async fn upload(
     let workspace = workspace(&service, &account, id).await?;
     let content = read(request, &service, service.inner.shared.limits.upload_bytes).await?;
     let bytes = content.len();
-    blocking(move || workspace.write_bytes(&query.path, &content)).await?.map_err(refused)?;
+    blocking(move || workspace.write_bytes(&query.path, &content)).await?.map_err(|error| refused(&error))?;
     Ok(Json(Written { bytes }))
 }
 
-fn refused(error: PathError) -> ApiError {
-    let (status, code) = match &error {
+fn refused(error: &PathError) -> ApiError {
+    let (status, code) = match error {
         PathError::Access { source, .. } => match source.kind() {
             std::io::ErrorKind::NotFound => (StatusCode::NOT_FOUND, "not_found"),
             std::io::ErrorKind::PermissionDenied => (StatusCode::FORBIDDEN, "path_refused"),

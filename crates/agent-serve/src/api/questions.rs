@@ -168,5 +168,5 @@ pub(super) async fn answer(
     drop(conversation);
     let start = |agent: &agent_core::AgentHandle| agent.answer(asked.id.clone(), answer.clone());
     let (_, started) = service.start(&account, &id, start).await?;
-    accepted(started?)
+    Ok(accepted(&started?))
 }

@@ -196,11 +196,11 @@ impl Stop {
     }
 }
 
+/// The name of a member, and whether a value of it changes nothing.
+pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
+
 /// Refuses members that the route does not support. A member with the value that OpenAI uses without it changes nothing.
-pub(super) fn refuse_others(
-    others: &BTreeMap<String, Value>,
-    neutral: &[(&str, fn(&Value) -> bool)],
-) -> Result<(), ApiError> {
+pub(super) fn refuse_others(others: &BTreeMap<String, Value>, neutral: &[Neutral]) -> Result<(), ApiError> {
     for (name, value) in others {
         let is_neutral = neutral.iter().any(|(known, is_neutral)| known == name && is_neutral(value));
         if !value.is_null() && !is_neutral {

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::super::conversations::seconds;
 use super::super::error::{ApiError, CONVERSATION};
 use super::super::extract::{Body, Caller};
-use super::ask::{Ask, Role, Stop, data_url, effort, refuse_others, temperature, tokens};
+use super::ask::{Ask, Neutral, Role, Stop, data_url, effort, refuse_others, temperature, tokens};
 use super::run::{Finish, Piece, Running, Seat};
 use super::{chat_stream, run};
 use crate::service::{Lifetime, Service};
@@ -109,7 +109,7 @@ pub(crate) struct ImageUrl {
 }
 
 /// Members that change nothing with these values.
-const NEUTRAL: &[(&str, fn(&Value) -> bool)] = &[
+const NEUTRAL: &[Neutral] = &[
     ("n", |value| *value == 1),
     ("tools", is_empty_list),
     ("functions", is_empty_list),

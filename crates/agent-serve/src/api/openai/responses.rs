@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::super::conversations::seconds;
 use super::super::error::{ApiError, CONVERSATION};
 use super::super::extract::{Body, Caller};
-use super::ask::{Ask, Role, data_url, effort, refuse_others, temperature, tokens};
+use super::ask::{Ask, Neutral, Role, data_url, effort, refuse_others, temperature, tokens};
 use super::chat::{CachedTokens, is_empty_list};
 use super::responses_stream;
 use super::run::{Finish, Piece, Running, Seat};
@@ -113,7 +113,7 @@ pub(crate) enum ItemPart {
 }
 
 /// Members that change nothing with these values.
-const NEUTRAL: &[(&str, fn(&Value) -> bool)] = &[
+const NEUTRAL: &[Neutral] = &[
     ("tools", is_empty_list),
     ("include", is_empty_list),
     ("tool_choice", |value| *value == "none" || *value == "auto"),
@@ -149,7 +149,7 @@ impl ResponsesRequest {
                         ));
                     }
                     // What a client sends back of an earlier response.
-                    let known: &[(&str, fn(&Value) -> bool)] =
+                    let known: &[Neutral] =
                         &[("id", Value::is_string), ("status", |status| *status == "completed")];
                     refuse_others(&item.others, known).map_err(|error| error.at(&param))?;
                     ask.add(item.role, blocks(item.content, &param)?, &param)?;

@@ -83,8 +83,9 @@ impl Events {
     async fn failed(&mut self, body: &ResponseBody, error: &ApiError) -> Option<()> {
         let detail = error.body().error;
         let mut body = serde_json::to_value(body).ok()?;
-        body["status"] = json!("failed");
-        body["error"] = json!({"code": "server_error", "message": detail.message});
+        let members = body.as_object_mut()?;
+        members.insert("status".to_owned(), json!("failed"));
+        members.insert("error".to_owned(), json!({"code": "server_error", "message": detail.message}));
         self.event("response.failed", json!({"response": body})).await
     }
 
@@ -119,16 +120,12 @@ impl Events {
     /// Ends the message that is being sent, and returns it.
     async fn close(&mut self) -> Option<Option<Value>> {
         let Some(Open { id, index, text }) = self.open.take() else { return Some(None) };
-        let place = json!({"item_id": id, "output_index": index, "content_index": 0});
-        let with = |name: &str, value: Value| {
-            let mut fields = place.clone();
-            fields[name] = value;
-            fields
-        };
-        let mut done = with("text", json!(text));
-        done["logprobs"] = json!([]);
+        let done = json!({
+            "item_id": id, "output_index": index, "content_index": 0, "text": text, "logprobs": [],
+        });
         self.event("response.output_text.done", done).await?;
-        self.event("response.content_part.done", with("part", part(&text))).await?;
+        let done = json!({"item_id": id, "output_index": index, "content_index": 0, "part": part(&text)});
+        self.event("response.content_part.done", done).await?;
         let item = message(&id, "completed", Some(&text));
         self.event("response.output_item.done", json!({"output_index": index, "item": item})).await?;
         Some(Some(item))

@@ -33,7 +33,10 @@ fn a_chat_becomes_instructions_a_history_and_a_prompt() {
     }))
     .unwrap();
     assert_eq!(ask.options.instructions, ["Be brief."]);
-    assert_eq!(ask.history.iter().map(|m| m.role()).collect::<Vec<_>>(), ["user", "assistant"]);
+    assert_eq!(
+        ask.history.iter().map(agent_core::AgentMessage::role).collect::<Vec<_>>(),
+        ["user", "assistant"]
+    );
     assert_eq!(ask.prompt.unwrap().text(), "Two?");
     assert_eq!((ask.options.temperature, ask.options.max_tokens), (Some(0.5), Some(9)));
     assert_eq!(ask.options.stop, ["END"]);

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! use agent_core::{BasicAgent, ModelConfig};
-//! use agent_otel::Telemetry;
+//! use agent_otel::{Telemetry, WithTelemetry as _};
 //!
 //! # fn main() -> Result<(), agent_otel::OtelError> {
 //! let telemetry = Telemetry::to("http://localhost:4318").with_service_name("my-agent").install()?;
@@ -22,6 +22,7 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod agent;
 mod connection;
 mod content;
 mod error;
@@ -32,6 +33,7 @@ mod sender;
 pub mod session;
 mod telemetry;
 
+pub use agent::WithTelemetry;
 pub use content::{Content, MAX_CONTENT_BYTES, MAX_TEXT_BYTES};
 pub use error::OtelError;
 pub use telemetry::{Installed, Metrics, Telemetry};

@@ -288,7 +288,7 @@ impl Installed {
         spans.and_then(metrics).with_filter(filter_fn(wanted))
     }
 
-    /// Returns the connection for [`BasicAgent::with_telemetry`](agent_core::BasicAgent::with_telemetry). With it, tools, MCP
+    /// Returns the connection for [`WithTelemetry::with_telemetry`](crate::WithTelemetry::with_telemetry). With it, tools, MCP
     /// servers and model servers receive the trace context, and spans receive content if it is included.
     #[must_use]
     pub fn connection(&self) -> Arc<dyn drive::Telemetry> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
 use agent_core::{BasicAgent, ModelConfig, SystemEnvironment};
-use agent_otel::{Metrics, Telemetry};
+use agent_otel::{Metrics, Telemetry, WithTelemetry as _};
 use agent_providers::ProviderRegistry;
 use agent_tools::bash::TraceVariables;
 use agent_tools::mcp::{McpClient, McpToolAdapter};

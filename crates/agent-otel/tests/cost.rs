@@ -5,7 +5,7 @@ use std::alloc::System;
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{BasicAgent, ModelConfig};
-use agent_otel::{Metrics, Telemetry};
+use agent_otel::{Metrics, Telemetry, WithTelemetry as _};
 use serde_json::json;
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 

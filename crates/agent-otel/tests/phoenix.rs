@@ -19,7 +19,7 @@ use std::time::Duration;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
 use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig};
-use agent_otel::{Metrics, Telemetry, session};
+use agent_otel::{Metrics, Telemetry, WithTelemetry as _, session};
 use agent_session::{JsonStore, SessionRecorder};
 use agent_tools::SubAgentTool;
 use serde_json::{Value, json};

@@ -14,7 +14,7 @@ mod support;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
 use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig};
-use agent_otel::{Content, Metrics, Telemetry, session};
+use agent_otel::{Content, Metrics, Telemetry, WithTelemetry as _, session};
 use agent_session::{JsonStore, SessionRecorder};
 use agent_tools::SubAgentTool;
 use serde_json::json;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::trace::names;
 use agent_core::{BasicAgent, BranchSpec, EventSender, LlmJudgeEvaluation, ModelConfig, SystemEnvironment};
-use agent_otel::{Content, Installed, Metrics, Telemetry};
+use agent_otel::{Content, Installed, Metrics, Telemetry, WithTelemetry as _};
 use agent_tools::SubAgentTool;
 use serde_json::json;
 use support::{KEY, PLANTED, PROMPT, REPLY, Receiver, Seen, agent, tree};

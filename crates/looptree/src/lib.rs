@@ -117,6 +117,8 @@ pub mod prelude {
         Effects, EventReceiver, ExecutionLimits, Hooks, ModelConfig, Route, RunEnd, StopCause, StreamDelta,
         ThinkingLevel, Tool, ToolContext, ToolError, ToolResult, Usage, Verdict, tool_fn,
     };
+    #[cfg(feature = "otel")]
+    pub use agent_otel::WithTelemetry as _;
     #[cfg(feature = "session")]
     pub use agent_session::{
         JsonStore, OpenRuns as _, RestoreSession as _, SaveContext as _, SessionRecorder, SessionStore as _,

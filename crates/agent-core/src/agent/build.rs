@@ -7,7 +7,7 @@ use super::state::State;
 use super::{AgentHandle, BasicAgent, Inner, Settings, missing};
 use crate::budget::Budget;
 use crate::context::{CompactionStrategy, TokenCounter};
-use crate::drive::{AgentLoopConfig, Mailbox, Telemetry};
+use crate::drive::{AgentLoopConfig, Mailbox};
 use crate::environment::Environment;
 use crate::hooks::Hooks;
 use crate::identity::{AgentId, SessionId};
@@ -186,14 +186,6 @@ impl BasicAgent {
     #[must_use]
     pub fn with_journal(self, journal: Arc<dyn Journal>) -> Self {
         self.configure(|c| c.services.journal = Some(journal))
-    }
-
-    /// Connects the spans of the agent's runs to a tracing system, so that tools, MCP servers and model servers receive the
-    /// trace context. Sub-agents, branches and judges inherit it. Default: none.
-    #[must_use]
-    pub fn with_telemetry(self, telemetry: impl Into<Arc<dyn Telemetry>>) -> Self {
-        let telemetry = telemetry.into();
-        self.configure(|c| c.services.telemetry = Some(telemetry))
     }
 
     /// Sets the id of the session that the next run belongs to. Default: a random id.

@@ -83,7 +83,7 @@ async fn a_chat_completion_is_the_same_with_and_without_a_stream_and_leaves_noth
 async fn a_chat_with_a_history_continues_it() {
     let folder = tempfile::tempdir().unwrap();
     let provider = ScriptedProvider::responding(|request| {
-        let roles: Vec<_> = request.history.messages().map(|message| message.role()).collect();
+        let roles: Vec<_> = request.history.messages().map(agent_core::AgentMessage::role).collect();
         let temperature = request.options.temperature.unwrap_or_default();
         ScriptedReply::text(format!("{} | {} | {temperature}", request.system_prompt, roles.join(",")))
     });

@@ -43,7 +43,7 @@ impl<'a, I: Iterator<Item = &'a agent_core::AgentMessage>> RevUser for I {
     fn rev_user(self) -> String {
         self.filter(|message| message.role() == "user")
             .last()
-            .map(|message| message.text())
+            .map(agent_core::AgentMessage::text)
             .unwrap_or_default()
     }
 }

@@ -27,11 +27,7 @@ fn desk(base: &BasicAgent) -> BasicAgent {
 }
 
 /// Returns a service whose conversations are in a folder and belong to the holder of a key.
-pub(crate) fn service(
-    folder: &str,
-    key: &str,
-    base: BasicAgent,
-) -> Result<Service, Box<dyn std::error::Error>> {
+pub fn service(folder: &str, key: &str, base: BasicAgent) -> Result<Service, Box<dyn std::error::Error>> {
     let service = Service::builder(JsonStore::open(folder)?)
         .agent("desk", move |_: &ConversationRef| desk(&base))
         .key(Key::new("office", &Secret::new(key))?)
@@ -40,7 +36,7 @@ pub(crate) fn service(
 }
 
 /// Returns the routes of the service and a page beside them, which needs no key.
-pub(crate) fn routes(service: &Service) -> Router {
+pub fn routes(service: &Service) -> Router {
     Router::new().route("/", get(|| async { Html("<h1>The order desk</h1>") })).merge(service.router())
 }
 

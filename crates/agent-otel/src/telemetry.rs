@@ -218,6 +218,7 @@ impl Telemetry {
         Some(format!("{}/{path}", endpoint.trim_end_matches('/')))
     }
 
+    #[cfg(feature = "session")]
     pub(crate) fn content(&self) -> Content {
         self.content
     }

@@ -146,14 +146,13 @@ impl DurableAgent {
     /// use agent_core::{Branch, LlmJudgeEvaluation, AgentLoopConfig, ModelConfig};
     /// use agent_restate::DurableAgent;
     ///
-    /// # fn judge() -> AgentLoopConfig { unimplemented!() }
-    /// # fn define() -> DurableAgent {
+    /// # fn define(judge: AgentLoopConfig) -> DurableAgent {
     /// DurableAgent::new("coder").model(ModelConfig::default()).branches(
     ///     |config| {
     ///         let bold = Branch::new(config.clone()).with_system_prompt("Prefer a large change.");
     ///         vec![Branch::new(config.clone()), bold]
     ///     },
-    ///     LlmJudgeEvaluation::new(judge()),
+    ///     LlmJudgeEvaluation::new(judge),
     /// )
     /// # }
     /// ```

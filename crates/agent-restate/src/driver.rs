@@ -24,6 +24,7 @@ use bytes::Bytes;
 use crate::agent::{LiveEvent, Prepared};
 use crate::error::Refusal;
 use crate::record::{FORM, Flow, Item, Mail, StartRecord, StepRecord};
+use crate::session::RunningSession;
 
 /// What the session asks for in a step.
 #[derive(Debug)]
@@ -181,19 +182,20 @@ impl Driver {
         self.run.as_ref()
     }
 
-    /// Returns the token whose cancellation aborts the run in this process.
-    pub(crate) fn cancel_token(&self) -> &CancellationToken {
-        self.performer.cancel_token()
-    }
-
     /// Returns the recorded events that are not stored yet, as a list that grows with each accepted step.
     pub(crate) fn events(&self) -> &SharedEvents {
         &self.events
     }
 
-    /// Returns the nonce of this attempt.
-    pub(crate) fn attempt(&self) -> &str {
-        &self.nonce
+    /// Returns what this process knows of the session while the invocation drives it. The session has so many events before.
+    pub(crate) fn running(&self, invocation: &str, first: u64) -> RunningSession {
+        RunningSession {
+            invocation: invocation.to_owned(),
+            attempt: self.nonce.clone(),
+            cancel: self.performer.cancel_token().clone(),
+            first,
+            events: Arc::clone(&self.events),
+        }
     }
 
     /// Returns the setup of a new run.

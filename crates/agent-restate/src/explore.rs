@@ -17,7 +17,7 @@ use crate::error::Refusal;
 use crate::group::{GroupDriver, GroupFlow};
 use crate::handlers::{MailboxHandler, SessionHandler};
 use crate::record::{Attached, Detached, Mail, Progress, PromptInput};
-use crate::session::{Failure, RunningSession, Sessions, next_mail};
+use crate::session::{Failure, Sessions, next_mail};
 use crate::state::{OPEN, Open, QUESTIONS, RUNNING, Stored, end_key};
 
 /// An invocation that drives a group.
@@ -60,18 +60,8 @@ impl Sessions {
 impl Exploration<'_> {
     /// Performs the steps of the group until it ends, and stores its result.
     async fn drive(self) -> HandlerResult<Progress> {
-        let _registered = {
-            let driver = self.driver.lock().await;
-            let running = RunningSession {
-                invocation: self.id.clone(),
-                attempt: driver.attempt().to_owned(),
-                cancel: driver.cancel_token().clone(),
-                first: self.stored.head.events,
-                events: Arc::clone(driver.events()),
-            };
-            self.sessions.register(&self.session, running)
-        };
-        self.ctx.set(RUNNING, self.id.clone());
+        let running = self.driver.lock().await.running(&self.id, self.stored.head.events);
+        let _registered = self.sessions.register(self.ctx, &self.session, running);
         let driven = self.steps().await;
         if !matches!(driven, Err(Failure::Repeated(_))) {
             // Nothing was taken: an abort concerns this group only, and other messages wait for the next run.
@@ -142,7 +132,6 @@ impl Exploration<'_> {
         let Some((end, selected)) = driver.end() else { return Ok(Progress::Idle) };
         if let Some(run) = selected {
             let rewritten = compacted || !run.history().extends(&self.base);
-            self.stored.head.loops += 1;
             self.stored.head.last = Some(run.loop_id().clone());
             if run.ended().is_some() {
                 self.stored.store_history(ctx, run.history(), rewritten)?;

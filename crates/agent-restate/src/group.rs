@@ -1,7 +1,7 @@
 //! Drives a group of branches for the session: each recorded step advances every open branch by one step, and the
 //! evaluation is a step of its own.
 
-use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
 use agent_core::drive::{AgentContext, event_channel};
@@ -9,14 +9,13 @@ use agent_core::evaluation::EvaluationError;
 use agent_core::event::NumberedEvent;
 use agent_core::history::History;
 use agent_core::identity::LoopId;
-use agent_core::message::{AgentMessage, Usage};
+use agent_core::message::AgentMessage;
 use agent_core::parallel::{
     BranchEnd, Group, GroupInput, GroupPlan, GroupStep, ParallelError, ParallelLoopOutcome,
 };
-use agent_core::run::{GRACE, Run};
+use agent_core::run::Run;
 use agent_core::{CancellationToken, Timestamp};
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
@@ -24,6 +23,7 @@ use crate::agent::{Branches, Prepared};
 use crate::driver::{Driver, SharedEvents, StepError, Work, check_form};
 use crate::error::Refusal;
 use crate::record::{BranchResult, BranchesEnd, FORM, Flow, GroupRecord, GroupStart, MemberRecord};
+use crate::session::RunningSession;
 
 /// How a group continues after a step.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,6 +61,8 @@ struct Started {
 struct Member {
     driver: Driver,
     work: Option<Work>,
+    /// Why the branch could not start.
+    refused: Option<String>,
 }
 
 impl GroupDriver {
@@ -94,9 +96,15 @@ impl GroupDriver {
         &self.events
     }
 
-    /// Returns the name of this attempt.
-    pub(crate) fn attempt(&self) -> &str {
-        &self.attempt
+    /// Returns what this process knows of the session while the invocation drives it. The session has so many events before.
+    pub(crate) fn running(&self, invocation: &str, first: u64) -> RunningSession {
+        RunningSession {
+            invocation: invocation.to_owned(),
+            attempt: self.attempt.clone(),
+            cancel: self.cancel.clone(),
+            first,
+            events: Arc::clone(&self.events),
+        }
     }
 
     /// Returns the name of the next step: the same in every attempt.
@@ -243,6 +251,7 @@ impl GroupDriver {
             Member {
                 driver: Driver::member(agent, session, planned, self.cancel.child_token()),
                 work: Some(Work::Start { setup, prompts }),
+                refused: None,
             }
         };
         let members = plan.loops().iter().map(member).collect();
@@ -259,25 +268,17 @@ impl GroupDriver {
         let outcomes: Vec<_> = started.outcomes().collect();
         let (tx, rx) = event_channel();
         let cancel = self.cancel.child_token();
-        let evaluation = started.plan.evaluation(&outcomes, &tx, &cancel);
-        let environment = Arc::clone(evaluation.environment);
-        let evaluating =
-            AssertUnwindSafe(async { branches.strategy.evaluate(evaluation).await }).catch_unwind();
-        let deadline = async {
+        let environment = &self.agent.config.services.environment;
+        let evaluated = {
+            let mut evaluating = pin!(started.plan.evaluate(&*branches.strategy, &outcomes, &tx, &cancel));
             tokio::select! {
-                () = cancel.cancelled() => {}
-                () = environment.deadline(self.agent.longest_step.saturating_mul(2)) => cancel.cancel(),
+                biased;
+                evaluated = &mut evaluating => evaluated,
+                () = environment.deadline(self.agent.longest_step.saturating_mul(2)) => {
+                    cancel.cancel();
+                    evaluating.await
+                }
             }
-            environment.sleep(GRACE).await;
-        };
-        let evaluated = tokio::select! {
-            biased;
-            evaluated = evaluating => evaluated.unwrap_or_else(|panic| {
-                let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-                let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-                Err(EvaluationError::Panicked(text.unwrap_or_else(|| "a panic without a text".to_owned())))
-            }),
-            () = deadline => Err(EvaluationError::Aborted),
         };
         drop(tx);
         let mut events = rx.collect_numbered().await;
@@ -292,10 +293,11 @@ impl GroupDriver {
 impl Started {
     /// Performs the next step of every open branch concurrently.
     async fn perform_members(&mut self) -> Result<Vec<MemberRecord>, StepError> {
-        let steps = self.members.iter_mut().enumerate().filter_map(|(branch, Member { driver, work })| {
-            let work = work.take()?;
-            Some(async move { (branch, driver.perform(work, Vec::new()).await) })
-        });
+        let steps =
+            self.members.iter_mut().enumerate().filter_map(|(branch, Member { driver, work, .. })| {
+                let work = work.take()?;
+                Some(async move { (branch, driver.perform(work, Vec::new()).await) })
+            });
         let performed = join_all(steps).await;
         let record = |(branch, step): (usize, Result<Bytes, StepError>)| {
             let step: Box<RawValue> = serde_json::from_slice(&step?)?;
@@ -320,17 +322,22 @@ impl Started {
             Flow::Sleep { .. } => member.work = Some(Work::Slept),
             Flow::Suspended | Flow::Ended => return Ok(self.outcome(branch).as_ref().map(GroupInput::from)),
             Flow::Refused { refusal } => {
-                let end = BranchEnd::NotBegun { reason: refusal.to_string() };
-                let (usage, tool_usage) = (Usage::default(), Usage::default());
-                return Ok(Some(GroupInput::BranchEnded { index: branch, end, usage, tool_usage }));
+                member.refused = Some(refusal.to_string());
+                return Ok(self.outcome(branch).as_ref().map(GroupInput::from));
             }
         }
         Ok(None)
     }
 
+    /// Returns the outcome of a branch; `None` before its first step.
     fn outcome(&self, branch: usize) -> Option<ParallelLoopOutcome> {
-        let run = self.members.get(branch)?.driver.run()?.clone();
-        Some(ParallelLoopOutcome::of_run(branch, self.plan.loops().get(branch)?, run))
+        let (member, planned) = (self.members.get(branch)?, self.plan.loops().get(branch)?);
+        if let Some(reason) = &member.refused {
+            let (context, end) = (planned.context.clone(), BranchEnd::NotBegun { reason: reason.clone() });
+            let loop_id = planned.setup().loop_id;
+            return Some(ParallelLoopOutcome::new(branch, loop_id, context, end));
+        }
+        Some(ParallelLoopOutcome::of_run(branch, planned, member.driver.run()?.clone()))
     }
 
     fn outcomes(&self) -> impl Iterator<Item = ParallelLoopOutcome> {

@@ -232,7 +232,7 @@ impl BranchesEnd {
     /// Returns the selected branch; `None` if none was selected.
     ///
     /// ```
-    /// use agent_restate::{BranchesEnd, TurnEnd};
+    /// use agent_restate::BranchesEnd;
     ///
     /// fn answer(end: &BranchesEnd) -> Option<String> {
     ///     Some(end.selected()?.reply.as_ref()?.text())

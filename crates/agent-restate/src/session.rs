@@ -166,8 +166,14 @@ impl Sessions {
         })
     }
 
-    /// Makes a session known in this process, for aborts and for readers of its events.
-    pub(crate) fn register(&self, session: &str, running: RunningSession) -> Registered {
+    /// Makes a session known as running: in its state, and in this process for aborts and for readers of its events.
+    pub(crate) fn register(
+        &self,
+        ctx: &ContextInternal,
+        session: &str,
+        running: RunningSession,
+    ) -> Registered {
+        ctx.set(RUNNING, running.invocation.clone());
         let registered = Registered {
             running: Arc::clone(&self.running),
             session: session.to_owned(),
@@ -366,18 +372,8 @@ fn terminal(refusal: &Refusal) -> TerminalError {
 impl Invocation<'_> {
     /// Performs the steps of the run until it ends, is suspended, or is handed over, and stores its state.
     async fn drive(self, first: Work) -> HandlerResult<Progress> {
-        let _registered = {
-            let driver = self.driver.lock().await;
-            let running = RunningSession {
-                invocation: self.id.clone(),
-                attempt: driver.attempt().to_owned(),
-                cancel: driver.cancel_token().clone(),
-                first: self.stored.head.events,
-                events: Arc::clone(driver.events()),
-            };
-            self.sessions.register(&self.session, running)
-        };
-        self.ctx.set(RUNNING, self.id.clone());
+        let running = self.driver.lock().await.running(&self.id, self.stored.head.events);
+        let _registered = self.sessions.register(self.ctx, &self.session, running);
         let mut taken = 0;
         let driven = self.steps(first, &mut taken).await;
         match driven {

@@ -127,6 +127,33 @@ impl GroupPlan {
         Evaluation { prompts, outcomes, group, environment, journal, budget, telemetry, tx, cancel }
     }
 
+    /// Lets the strategy evaluate the outcomes. A panic of the strategy is an error, and after a cancellation it has the grace
+    /// period to return. It sends its events, with those of a judge, to `tx`.
+    ///
+    /// # Errors
+    /// Returns the error of the strategy, [`EvaluationError::Panicked`], or [`EvaluationError::Aborted`].
+    pub async fn evaluate(
+        &self,
+        strategy: &dyn EvaluationStrategy,
+        outcomes: &[ParallelLoopOutcome],
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<Evaluated, EvaluationError> {
+        let evaluation = self.evaluation(outcomes, tx, cancel);
+        let evaluated = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
+        let timed_out = async {
+            cancel.cancelled().await;
+            self.environment.sleep(crate::run::GRACE).await;
+        };
+        tokio::select! {
+            biased;
+            evaluated = evaluated => {
+                evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p))))
+            }
+            () = timed_out => Err(EvaluationError::Aborted),
+        }
+    }
+
     /// Returns the journals of the branches, each once.
     fn journals(&self) -> Vec<Arc<dyn Journal>> {
         let mut journals: Vec<Arc<dyn Journal>> = Vec::new();
@@ -245,9 +272,7 @@ impl Prepared {
                 }
                 GroupStep::Evaluate { .. } => {
                     let evaluated = match strategy {
-                        Some(strategy) => {
-                            evaluate(strategy, self.plan.evaluation(&outcomes, tx, cancel)).await
-                        }
+                        Some(strategy) => self.plan.evaluate(strategy, &outcomes, tx, cancel).await,
                         None => Err(EvaluationError::NoCandidate),
                     };
                     vec![match evaluated {
@@ -342,24 +367,6 @@ async fn record(
         }
     }
     Ok(())
-}
-
-/// Calls the strategy. After a cancellation it gets the grace period to return.
-async fn evaluate(
-    strategy: &dyn EvaluationStrategy,
-    evaluation: Evaluation<'_>,
-) -> Result<Evaluated, EvaluationError> {
-    let (cancel, environment) = (evaluation.cancel, evaluation.environment);
-    let evaluated = AssertUnwindSafe(async { strategy.evaluate(evaluation).await }).catch_unwind();
-    let timed_out = async {
-        cancel.cancelled().await;
-        environment.sleep(crate::run::GRACE).await;
-    };
-    tokio::select! {
-        biased;
-        evaluated = evaluated => evaluated.unwrap_or_else(|p| Err(EvaluationError::Panicked(panic_text(&*p)))),
-        () = timed_out => Err(EvaluationError::Aborted),
-    }
 }
 
 /// Returns the end to journal when an agent adopts a branch of a group that ended without a selection.

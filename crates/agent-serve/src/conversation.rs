@@ -64,7 +64,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Runs a task. Without a runtime it is dropped, and the service works in no way then.
+    /// Runs a task. Without a runtime the task is dropped, and the service cannot work.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Err(error) = self.environment.spawn(Box::pin(task)) {
             tracing::error!(%error, "a task of the service could not be started");

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::SessionId;
 use axum::extract::State;
@@ -28,6 +29,13 @@ const PIECES: usize = 16;
 
 /// The size of a page of events that is read from the session, in bytes. A single larger event is a page.
 const PAGE_BYTES: usize = 1 << 20;
+
+/// How often a reader looks into the session for an event that was delivered before it was stored: for half a minute, with
+/// longer and longer pauses.
+const MAX_LOOKS: u32 = 40;
+
+/// The first pause between two looks, and the amount by which it grows.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// The place from which events are read.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -84,7 +92,7 @@ fn stream(
     let shared = Arc::clone(&service.inner.shared);
     shared.spawn(async move {
         let write_time = service.inner.shared.limits.write_time;
-        let mut reading = Reading { service, account, reader, cursor, tx };
+        let mut reading = Reading { service, account, reader, cursor, tx, looks: 0 };
         if reading.run().await == Err(Gone::DoesNotRead) {
             reading.service.inner.shared.metrics.cut_readers.inc();
             tracing::debug!(seconds = write_time.as_secs(), "a reader of events did not read");
@@ -108,6 +116,8 @@ struct Reading {
     reader: Reader,
     cursor: Cursor,
     tx: mpsc::Sender<Event>,
+    /// The looks into the session since the last one that found an event.
+    looks: u32,
 }
 
 impl Reading {
@@ -162,10 +172,20 @@ impl Reading {
             }
         };
         let Some(last) = frames.iter().rev().find_map(|frame| frame.number) else {
-            // The store has not yet what was delivered; ask again later.
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            return Ok(());
+            // The store does not have yet what was delivered.
+            self.looks += 1;
+            if self.looks > MAX_LOOKS {
+                let error = ApiError::internal(&"the session lacks an event that was delivered");
+                let body = serde_json::to_value(error.body()).unwrap_or_default();
+                self.note("service.error", body).await?;
+                return Err(Gone::Away);
+            }
+            tokio::select! {
+                () = self.tx.closed() => return Err(Gone::Away),
+                () = tokio::time::sleep(PAUSE * self.looks) => return Ok(()),
+            }
         };
+        self.looks = 0;
         for frame in &frames {
             self.send(event_of(frame)).await?;
         }

@@ -3,7 +3,7 @@
 mod keys;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -23,7 +23,7 @@ use crate::choose;
 use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::told_to_end;
-use crate::settings::{Consent, Settings, directory};
+use crate::settings::{Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 
 /// The name of the agent, which clients use as a model.
@@ -56,7 +56,7 @@ pub(crate) struct ServeArgs {
 /// Serves until a signal ends the process.
 pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result<Exit> {
     let root = directory(&flags)?;
-    let settings = settings(&flags, &root)?;
+    let settings = Settings::unattended(&flags, &root)?;
     // A missing model is found before the first client.
     let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
     let store = JsonStore::open(sessions_of(&settings, &root)?)?;
@@ -84,11 +84,6 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     screen.line(&format!("listening on http://{}", listener.local_addr()?));
     service.serve(listener, told_to_end()).await?;
     Ok(Exit::Done)
-}
-
-/// Returns the settings of the directory. No user can consent to a project's own file here.
-fn settings(flags: &Flags, root: &Path) -> Result<Settings> {
-    Settings::load(flags, root, if flags.trust_project { Consent::Given } else { Consent::Remembered })
 }
 
 fn budget(settings: &Settings) -> BudgetLimits {
@@ -127,7 +122,7 @@ impl Coder {
                 own.canonicalize()?
             }
         };
-        let settings = settings(&self.flags, &self.root)?;
+        let settings = Settings::unattended(&self.flags, &self.root)?;
         let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
         let options = SetupOptions {
             settings: &settings,

@@ -18,7 +18,7 @@ use crate::approval::Approver;
 use crate::args::Flags;
 use crate::choose;
 use crate::screen::Screen;
-use crate::settings::{Consent, Settings, directory};
+use crate::settings::{Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::work::{Meter, Watched};
 
@@ -79,12 +79,6 @@ impl<T> Host<T> {
         Self { flags, screen, open: Mutex::default() }
     }
 
-    /// The settings for a directory. No user can consent to a project's own file here.
-    fn settings(&self, root: &Path) -> Result<Settings> {
-        let consent = if self.flags.trust_project { Consent::Given } else { Consent::Remembered };
-        Settings::load(&self.flags, root, consent)
-    }
-
     /// Returns the directory in which the process was started.
     pub(crate) fn directory(&self) -> Result<PathBuf> {
         directory(&self.flags)
@@ -92,7 +86,7 @@ impl<T> Host<T> {
 
     /// Opens the store with the sessions of a directory.
     pub(crate) fn store(&self, root: &Path) -> Result<JsonStore> {
-        Ok(JsonStore::open(sessions_of(&self.settings(root)?, root)?)?)
+        Ok(JsonStore::open(sessions_of(&Settings::unattended(&self.flags, root)?, root)?)?)
     }
 
     /// Builds an agent for a directory; it continues `session`, if there is one.
@@ -103,7 +97,7 @@ impl<T> Host<T> {
         servers: Vec<McpServer>,
         state: T,
     ) -> Result<Arc<Served<T>>> {
-        let settings = self.settings(root)?;
+        let settings = Settings::unattended(&self.flags, root)?;
         let Some(model) = choose::choose(&settings).await? else { return Err(choose::no_model()) };
         let options = SetupOptions {
             settings: &settings,

@@ -167,6 +167,11 @@ fn shown<T: serde::Serialize>(value: Option<&T>) -> String {
 }
 
 impl Settings {
+    /// Reads the settings for a process that serves others: no user can consent to a project's own file there.
+    pub(crate) fn unattended(flags: &Flags, root: &Path) -> Result<Self> {
+        Self::load(flags, root, if flags.trust_project { Consent::Given } else { Consent::Remembered })
+    }
+
     /// Reads the files and adds the flags. `consent` decides about settings of the project that need it.
     pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent) -> Result<Self> {
         let mut settings = Self::defaults();

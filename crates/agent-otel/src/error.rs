@@ -8,7 +8,7 @@ use opentelemetry_sdk::error::OTelSdkError;
 #[non_exhaustive]
 pub enum OtelError {
     /// The address is not the base address of an OTLP receiver.
-    #[error("{given:?} is no address of an OTLP receiver; use one such as http://localhost:4318")]
+    #[error("{given:?} is not the address of an OTLP receiver; use one such as http://localhost:4318")]
     Endpoint {
         /// The address without its query and without credentials.
         given: String,
@@ -36,6 +36,8 @@ pub enum OtelError {
     )]
     SubscriberExists(#[source] tracing::subscriber::SetGlobalDefaultError),
     /// The receiver did not accept what was sent, or did not answer in time.
-    #[error("the OTLP receiver did not accept the telemetry: {0}")]
+    #[error(
+        "the telemetry was not delivered; check that the OTLP receiver runs at this address and accepts it: {0}"
+    )]
     Send(#[from] OTelSdkError),
 }

@@ -21,6 +21,7 @@
 //! let session = store.load_session(&agent.session_id())?;
 //! let html = Page::new(&session).with_title("My session").render();
 //! assert!(html.contains("<title>My session</title>") && html.contains("Hello."));
+//! assert!(Page::new(&session).render().contains("<title>Hi</title>"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

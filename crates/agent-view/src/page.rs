@@ -11,7 +11,7 @@ use crate::costs::Prices;
 use crate::escape::{self, ScriptData};
 use crate::index::{Index, Numbers, Part, Source, number_of, numbers};
 use crate::items::Item;
-use crate::loops::{LoopView, TurnView};
+use crate::loops::{LoopView, TurnView, title};
 use crate::policy::policy;
 
 /// The first bytes of every page. A program that finds them in a file can replace the file by a newer page.
@@ -85,14 +85,14 @@ impl<'s> Page<'s> {
         self
     }
 
-    /// Sets the title of the document. The default is the id of the session.
+    /// Sets the title of the document. Default: the beginning of the first prompt; for two sessions, their ids.
     pub fn with_title(mut self, title: impl Into<String>) -> Self {
         self.title = Some(title.into());
         self
     }
 
-    /// Sets the prices of a model by its id, in place of those that the session recorded. Models without prices have no
-    /// cost in the page.
+    /// Sets the prices of a model by its id. They replace the recorded prices of the model. The page shows no cost for a
+    /// model without prices.
     pub fn with_prices(mut self, model: impl Into<String>, prices: CostConfig) -> Self {
         self.prices.set(model.into(), prices);
         self
@@ -138,11 +138,18 @@ impl<'s> Page<'s> {
     }
 
     fn title(&self) -> String {
-        let default = || {
-            let shown = self.sources.iter().filter(|source| source.part != Part::Child);
-            shown.map(|source| source.session.session_id.as_str()).collect::<Vec<_>>().join(" and ")
+        if let Some(title) = &self.title {
+            return title.clone();
+        }
+        let shown = self.sources.iter().filter(|source| source.part != Part::Child);
+        let shown: Vec<&Session> = shown.map(|source| source.session).collect();
+        let prompt = match shown.as_slice() {
+            [session] => session.loops.first().map(title).filter(|title| !title.is_empty()),
+            _ => None,
         };
-        self.title.clone().unwrap_or_else(default)
+        let ids =
+            || shown.iter().map(|session| session.session_id.as_str()).collect::<Vec<_>>().join(" and ");
+        prompt.unwrap_or_else(ids)
     }
 
     fn write_loops(&self, out: &mut impl Write) -> io::Result<()> {

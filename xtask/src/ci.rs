@@ -34,7 +34,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: clippy },
     Step { name: "test", run: |w| found(test_command::run(w, &[])?) },
     Step { name: "doc", run: doc },
-    Step { name: "features", run: |w| found(features::check(w)?) },
+    Step { name: "features", run: |w| found(features::check(w, features::Scope::Ends)?) },
     Step { name: "package", run: |w| found(package::run(w, &[])?) },
     Step { name: "conformance", run: |w| found(conformance::run_for_ci(w)?) },
     Step { name: "wasm", run: wasm },

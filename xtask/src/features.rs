@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use anyhow::bail;
+
 use crate::cargo;
 use crate::workspace::{Graph, Metadata, Package, Workspace};
 
@@ -80,8 +82,17 @@ pub(crate) struct Combination {
     pub(crate) arguments: Vec<String>,
 }
 
-/// Each library with no feature, with each feature alone, and with all; the facade also with its defaults and pairs.
-fn combinations(metadata: &Metadata, native_tls: bool) -> Vec<Combination> {
+/// Which combinations are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Each library with no feature and with all; the facade also with its defaults and pairs.
+    Ends,
+    /// Besides these, each feature of each library alone.
+    Each,
+}
+
+/// The combinations of all published packages.
+fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Combination> {
     let mut all = Vec::new();
     for package in metadata.members().filter(|p| p.is_published()) {
         let mut add = |arguments: &[&str]| {
@@ -95,8 +106,10 @@ fn combinations(metadata: &Metadata, native_tls: bool) -> Vec<Combination> {
         if features.is_empty() {
             continue;
         }
-        for feature in &features {
-            add(&["--no-default-features", "--features", feature]);
+        if scope == Scope::Each {
+            for feature in &features {
+                add(&["--no-default-features", "--features", feature]);
+            }
         }
         add(&["--no-default-features", "--features", &features.join(",")]);
         if package.name == FACADE {
@@ -111,15 +124,23 @@ fn combinations(metadata: &Metadata, native_tls: bool) -> Vec<Combination> {
     all
 }
 
-/// Checks every combination; `false` when one does not build.
-pub(crate) fn check(workspace: &Workspace) -> anyhow::Result<bool> {
+/// Runs `cargo xtask features`; `false` when a combination does not build.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
+    if let Some(unknown) = arguments.first() {
+        bail!("`cargo xtask features` takes no argument, but got `{unknown}`");
+    }
+    check(workspace, Scope::Each)
+}
+
+/// Checks the combinations of the scope; `false` when one does not build.
+pub(crate) fn check(workspace: &Workspace, scope: Scope) -> anyhow::Result<bool> {
     let native_tls = has_native_tls();
     if !native_tls {
         say!("note: {NATIVE_TLS} is left out, since pkg-config finds no OpenSSL here");
     }
     let metadata = workspace.metadata(Graph::Default)?;
     let mut failed = Vec::new();
-    for combination in combinations(&metadata, native_tls) {
+    for combination in combinations(&metadata, native_tls, scope) {
         let mut arguments = vec!["check", "--quiet", "--locked", "-p", &combination.package];
         arguments.extend(combination.arguments.iter().map(String::as_str));
         cargo::say(&arguments, &[]);

@@ -52,6 +52,7 @@ cargo xtask COMMAND
   docs [--check | --write]
                          checks the pages (links, code blocks, features, limits, quoted errors) and builds the book and the API
                          documentation; --check only checks, --write writes docs/reference/limits.md
+  features               checks each library with no feature, with each feature alone and with all (ci leaves out the single ones)
   package                packs the crates and compiles users' programs against the packed files
   requirements [--list]  checks that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
@@ -133,6 +134,7 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
         "otel" => otel::run(&workspace, rest),
+        "features" => features::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
         "postgres" => postgres::run(&workspace, rest),
         "size" => size::run(rest),

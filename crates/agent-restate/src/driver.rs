@@ -5,7 +5,7 @@ mod tests;
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use agent_core::drive::GroupLoop;
@@ -24,7 +24,7 @@ use bytes::Bytes;
 use crate::agent::{LiveEvent, Prepared};
 use crate::error::Refusal;
 use crate::record::{FORM, Flow, Item, Mail, StartRecord, StepRecord};
-use crate::session::RunningSession;
+use crate::running::{RunningSession, SharedEvents};
 
 /// What the session asks for in a step.
 #[derive(Debug)]
@@ -81,9 +81,6 @@ fn advice(found: u32) -> &'static str {
         "let a worker with the version that wrote it finish the invocation"
     }
 }
-
-/// Events that the driver appends to, and that readers in the same process see.
-pub(crate) type SharedEvents = Arc<Mutex<Vec<NumberedEvent>>>;
 
 /// What the session learns from the record of a step.
 #[derive(Debug)]

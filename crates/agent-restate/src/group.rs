@@ -20,10 +20,10 @@ use futures_util::future::join_all;
 use serde_json::value::RawValue;
 
 use crate::agent::{Branches, Prepared};
-use crate::driver::{Driver, SharedEvents, StepError, Work, check_form};
+use crate::driver::{Driver, StepError, Work, check_form};
 use crate::error::Refusal;
 use crate::record::{BranchResult, BranchesEnd, FORM, Flow, GroupRecord, GroupStart, MemberRecord};
-use crate::session::RunningSession;
+use crate::running::{RunningSession, SharedEvents};
 
 /// How a group continues after a step.
 #[derive(Debug, PartialEq, Eq)]

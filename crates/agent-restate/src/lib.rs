@@ -46,6 +46,7 @@ mod group;
 mod handlers;
 mod mailbox;
 mod record;
+mod running;
 mod serve;
 mod session;
 mod state;

@@ -1,10 +1,9 @@
 //! The handlers of a session's virtual object, and the loop that drives a run in an invocation.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::collections::VecDeque;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use agent_core::CancellationToken;
 use agent_core::event::{AgentEvent, Question};
 use agent_core::history::History;
 use agent_core::identity::LoopId;
@@ -19,7 +18,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use crate::agent::Prepared;
-use crate::driver::{Driver, SharedEvents, Work};
+use crate::driver::{Driver, Work};
 use crate::error::Refusal;
 use crate::handlers::{Handlers as _, MailboxHandler, SessionHandler};
 use crate::mailbox::signal_name;
@@ -27,43 +26,13 @@ use crate::record::{
     AnswerInput, Attached, Detached, EventsInput, EventsPage, Flow, LoopEnd, Mail, Progress, PromptInput,
     TurnInput,
 };
+use crate::running::{Registered, Running, RunningSession};
 use crate::state::{
     OPEN, Open, QUESTIONS, RUNNING, Stored, end_key, read_conversation, read_events, read_head,
 };
 
 /// The most events of a page.
 const PAGE: usize = 512;
-
-/// The sessions that this process drives.
-pub(crate) type Running = Arc<StdMutex<BTreeMap<String, RunningSession>>>;
-
-/// A session that this process drives at this moment.
-pub(crate) struct RunningSession {
-    pub(crate) invocation: String,
-    /// Tells the attempt of the invocation from the one that replaces it.
-    pub(crate) attempt: String,
-    pub(crate) cancel: CancellationToken,
-    /// The number of the first event of `events`.
-    pub(crate) first: u64,
-    /// The events that the engine has recorded and the state does not have yet.
-    pub(crate) events: SharedEvents,
-}
-
-/// Removes the session from those that this process drives, also if the invocation is cut off.
-pub(crate) struct Registered {
-    running: Running,
-    session: String,
-    attempt: String,
-}
-
-impl Drop for Registered {
-    fn drop(&mut self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.get(&self.session).is_some_and(|session| session.attempt == self.attempt) {
-            running.remove(&self.session);
-        }
-    }
-}
 
 /// The handlers of all sessions of an agent.
 pub(crate) struct Sessions {
@@ -174,13 +143,7 @@ impl Sessions {
         running: RunningSession,
     ) -> Registered {
         ctx.set(RUNNING, running.invocation.clone());
-        let registered = Registered {
-            running: Arc::clone(&self.running),
-            session: session.to_owned(),
-            attempt: running.attempt.clone(),
-        };
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).insert(session.to_owned(), running);
-        registered
+        Registered::enter(&self.running, session, running)
     }
 
     pub(crate) fn send_mail<T: Serialize + 'static>(

@@ -12,7 +12,7 @@ fn workspace_of(name: &str, features: &serde_json::Value) -> Metadata {
 
 #[track_caller]
 fn tried(metadata: &Metadata, native_tls: bool) -> Vec<String> {
-    combinations(metadata, native_tls).iter().map(|c| c.arguments.join(" ")).collect()
+    combinations(metadata, native_tls, Scope::Each).iter().map(|c| c.arguments.join(" ")).collect()
 }
 
 #[test]
@@ -25,6 +25,14 @@ fn a_library_is_tried_bare_with_each_feature_and_with_all() {
         "--no-default-features --features a,b",
     ];
     assert_eq!(tried(&metadata, true), expected);
+}
+
+#[test]
+fn ci_tries_no_feature_alone() {
+    let metadata = workspace_of("looptree-core", &json!({"default": ["a"], "a": [], "b": []}));
+    let all = combinations(&metadata, true, Scope::Ends);
+    let all: Vec<_> = all.iter().map(|c| c.arguments.join(" ")).collect();
+    assert_eq!(all, ["--no-default-features", "--no-default-features --features a,b"]);
 }
 
 #[test]

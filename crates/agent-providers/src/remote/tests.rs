@@ -72,6 +72,35 @@ fn what_is_sent_gives_the_same_request_on_the_other_side_and_holds_no_key() {
     assert_eq!(config.model.key_text(), "sk-of-the-server");
 }
 
+/// A change of these bytes needs another [`VERSION`](super::wire::VERSION) and another sample.
+#[test]
+fn the_messages_of_version_2_are_those_of_the_samples() {
+    let body = String::from_utf8(remote().encode(&asked()).unwrap().body).unwrap();
+    assert_eq!(body, include_str!("samples/request-v2.json").trim_end());
+
+    let reply = include_str!("samples/reply-v2.sse");
+    let (events, end) = read(reply.as_bytes(), &[]);
+    let names: Vec<String> = events.iter().map(|event| format!("{event:?}")).collect();
+    let names: Vec<&str> = names.iter().filter_map(|name| name.split([' ', '{']).next()).collect();
+    let expected = [
+        "Start",
+        "ThinkingStart",
+        "ThinkingDelta",
+        "ThinkingSignature",
+        "BlockEnd",
+        "TextStart",
+        "TextDelta",
+        "BlockEnd",
+        "ToolCallStart",
+        "ToolCallDelta",
+        "BlockEnd",
+        "Usage",
+    ];
+    assert_eq!(names, expected);
+    assert_eq!(end.as_ref().unwrap().stop_reason, StopReason::ToolUse);
+    assert_eq!(String::from_utf8(sent(&events, &end)).unwrap(), reply);
+}
+
 trait KeyText {
     fn key_text(&self) -> &str;
 }
@@ -289,4 +318,26 @@ async fn no_debug_form_and_no_error_holds_the_token() {
     assert!(!format!("{error:?} {error}").contains("sekret"));
     let nowhere = RemoteProvider::new("not an address", "t").check(&ModelConfig::ollama("m")).unwrap_err();
     assert!(nowhere.to_string().contains("base_url"), "{nowhere}");
+}
+#[test]
+fn zz_tmp() {
+    use OwnedStreamEvent as O;
+    let body = String::from_utf8(remote().encode(&asked()).unwrap().body).unwrap();
+    std::fs::write("src/remote/samples/request-v2.json", body + "\n").unwrap();
+    let events = [
+        O::Start { response_id: Some("msg_1".into()), model: Some("claude".into()) },
+        O::ThinkingStart { index: 0 },
+        O::ThinkingDelta { index: 0, delta: "hm".into() },
+        O::ThinkingSignature { index: 0, delta: "sig".into() },
+        O::BlockEnd { index: 0 },
+        O::TextStart { index: 1 },
+        O::TextDelta { index: 1, delta: "ö \u{1f389}\n".into() },
+        O::BlockEnd { index: 1 },
+        O::ToolCallStart { index: 2, id: "c1".into(), name: "look".into() },
+        O::ToolCallDelta { index: 2, delta: "{\"a\":1}".into() },
+        O::BlockEnd { index: 2 },
+        O::Usage { usage: Usage::new(10, 5, 3, 2) },
+    ];
+    let end = Ok(Completion::new(StopReason::ToolUse));
+    std::fs::write("src/remote/samples/reply-v2.sse", sent(&events, &end)).unwrap();
 }

@@ -319,25 +319,3 @@ async fn no_debug_form_and_no_error_holds_the_token() {
     let nowhere = RemoteProvider::new("not an address", "t").check(&ModelConfig::ollama("m")).unwrap_err();
     assert!(nowhere.to_string().contains("base_url"), "{nowhere}");
 }
-#[test]
-fn zz_tmp() {
-    use OwnedStreamEvent as O;
-    let body = String::from_utf8(remote().encode(&asked()).unwrap().body).unwrap();
-    std::fs::write("src/remote/samples/request-v2.json", body + "\n").unwrap();
-    let events = [
-        O::Start { response_id: Some("msg_1".into()), model: Some("claude".into()) },
-        O::ThinkingStart { index: 0 },
-        O::ThinkingDelta { index: 0, delta: "hm".into() },
-        O::ThinkingSignature { index: 0, delta: "sig".into() },
-        O::BlockEnd { index: 0 },
-        O::TextStart { index: 1 },
-        O::TextDelta { index: 1, delta: "ö \u{1f389}\n".into() },
-        O::BlockEnd { index: 1 },
-        O::ToolCallStart { index: 2, id: "c1".into(), name: "look".into() },
-        O::ToolCallDelta { index: 2, delta: "{\"a\":1}".into() },
-        O::BlockEnd { index: 2 },
-        O::Usage { usage: Usage::new(10, 5, 3, 2) },
-    ];
-    let end = Ok(Completion::new(StopReason::ToolUse));
-    std::fs::write("src/remote/samples/reply-v2.sse", sent(&events, &end)).unwrap();
-}

@@ -85,9 +85,9 @@ pub(crate) struct Combination {
 /// Which combinations are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Each library with no feature and with all; the facade also with its defaults and pairs.
+    /// Each library with no feature and with all; the facade also with its defaults.
     Ends,
-    /// Besides these, each feature of each library alone.
+    /// Besides these, each feature of each library alone, and pairs of features of the facade.
     Each,
 }
 
@@ -115,7 +115,7 @@ fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Comb
         if package.name == FACADE {
             add(&[]);
             for pair in FACADE_PAIRS {
-                if pair.split(',').all(|f| features.contains(&f)) {
+                if scope == Scope::Each && pair.split(',').all(|f| features.contains(&f)) {
                     add(&["--no-default-features", "--features", pair]);
                 }
             }

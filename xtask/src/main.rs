@@ -43,7 +43,7 @@ use workspace::Workspace;
 const HELP: &str = "\
 cargo xtask COMMAND
 
-  test                   builds the examples and runs all tests, including documentation examples
+  test                   checks the examples and runs all tests, including documentation examples
   ci [--only A,B | --without A,B]
                          runs the steps of CI: fmt, tidy, surface, docs, requirements, clippy, test, doc, features, package, conformance, wasm, deny
   tidy [--only RULE[,RULE]] [--count]

@@ -37,6 +37,8 @@ use super::server::McpServer;
 /// | `disabled` | `true` leaves the server out |
 /// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
+/// | `deferred` | `true` sends the definition of a tool after the model has searched for it ([`McpServer::deferred`]) |
+/// | `tools` | the names of the tools that are used; without it, all are |
 ///
 /// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values are replaced by variables, whose values are
 /// inserted unchanged and are not parsed as JSON. The name of a server is the prefix of its tools.
@@ -154,7 +156,21 @@ impl Entry<'_> {
             Kind::Child => self.child(entry)?,
             Kind::Http => self.http(entry)?,
         };
-        let server = self.held(entry, server)?.with_prefix(self.server);
+        let mut server = self.held(entry, server)?.with_prefix(self.server);
+        match entry.get("deferred") {
+            None | Some(Value::Null | Value::Bool(false)) => {}
+            Some(Value::Bool(true)) => server = server.deferred(),
+            Some(_) => return Err(self.problem("deferred", "it is neither `true` nor `false`")),
+        }
+        match entry.get("tools") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(names)) => {
+                let names: Option<Vec<&str>> = names.iter().map(Value::as_str).collect();
+                let names = names.ok_or_else(|| self.problem("tools", "it is not a list of strings"))?;
+                server = server.with_only_tools(names);
+            }
+            Some(_) => return Err(self.problem("tools", "it is not a list of strings")),
+        }
         Ok(Some(match entry.get("timeout") {
             None | Some(Value::Null) => server,
             Some(value) => match value.as_u64().filter(|millis| *millis > 0) {

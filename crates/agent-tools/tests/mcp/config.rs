@@ -38,6 +38,12 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
         "server `a`, timeout: it is not a number of milliseconds above 0",
     );
     check_problem(
+        &json!({"command": "x", "deferred": "yes"}),
+        "server `a`, deferred: it is neither `true` nor `false`",
+    );
+    check_problem(&json!({"command": "x", "tools": "y"}), "server `a`, tools: it is not a list of strings");
+    check_problem(&json!({"command": "x", "tools": [1]}), "server `a`, tools: it is not a list of strings");
+    check_problem(
         &json!({"command": "x", "env": {"K": "${GONE}"}}),
         "server `a`, env.K: the variable GONE is not set; set it or write ${GONE:-default}",
     );

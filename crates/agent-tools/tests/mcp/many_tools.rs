@@ -7,10 +7,10 @@ use agent_core::{
     BasicAgent, DeferTools, ModelConfig, OwnedStreamEvent, StopReason, SystemEnvironment, TOOL_SEARCH,
     ToolLoading, ToolSearchForm,
 };
-use agent_tools::mcp::{McpServers, StartPolicy, WithMcp as _};
+use agent_tools::mcp::{McpConfig, McpServers, StartPolicy, WithMcp as _};
 use serde_json::json;
 
-use crate::support::{child, until};
+use crate::support::{child, server, until};
 
 const TOOL: &str = "test__approve_vacation_request";
 
@@ -97,4 +97,27 @@ async fn a_tool_that_a_server_adds_later_is_deferred_and_found() {
     assert_eq!(names(2), [TOOL_SEARCH, "grow"]);
     assert_eq!(names(4), [TOOL_SEARCH, "grow", "grown"]);
     assert!(agent.messages().iter().any(|message| message.text() == "grown"));
+}
+
+/// The keys of the configuration file.
+#[tokio::test]
+async fn a_file_defers_the_tools_of_a_server_and_selects_some_of_them() {
+    let file = json!({"mcpServers": {"test": {
+        "command": "${EXE}",
+        "args": ["support::server::process", "--exact", "--nocapture"],
+        "env": {server::MODE: "sdk"},
+        "deferred": true,
+        "tools": ["echo", "grow"],
+    }}});
+    let exe = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let config = McpConfig::parse(&file.to_string(), |name| (name == "EXE").then(|| exe.clone())).unwrap();
+    assert_eq!(config.problems().len(), 0, "{:?}", config.problems());
+    let servers = McpServers::start(config.into_servers(), StartPolicy::Fail).await.unwrap();
+    let agent = agent(&ScriptedProvider::texts(["Hello."])).with_mcp_servers(&servers);
+    let tools = agent.state().tools;
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["test__echo", "test__grow"]);
+    assert!(tools.iter().all(|tool| tool.loading() == ToolLoading::Deferred));
+    servers.close().await;
 }

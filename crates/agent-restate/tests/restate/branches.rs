@@ -273,6 +273,10 @@ async fn a_group_that_was_cut_off_repeats_no_recorded_call() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     process.shutdown_background();
+    // The runtime ends in the background, and with it the listener.
+    while std::net::TcpListener::bind(address).is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let _second = Worker::start_at(agent(false), address);
     let end = explored(turn.wait().await.unwrap());
     assert_eq!(end.selected().unwrap().reply.as_ref().unwrap().text(), "read");

@@ -87,7 +87,8 @@ async fn a_tool_is_called(model: ModelConfig) -> Result<String> {
         }
     });
     let agent = looptree::agent(model).with_tool(tool);
-    let mut events = agent.prompt("Open the drawer named \"left\" with the tool, and repeat exactly the word that is in it.")?;
+    let mut events = agent
+        .prompt("Open the drawer named \"left\" with the tool, and repeat exactly the word that is in it.")?;
     let mut answer = String::new();
     while let Some(event) = events.recv().await {
         if let Some(delta) = event.text_delta() {
@@ -103,16 +104,19 @@ async fn a_tool_is_called(model: ModelConfig) -> Result<String> {
 
 /// The error of a wrong key says that the key is wrong.
 async fn a_wrong_key_is_refused(model: ModelConfig) -> Result<String> {
-    let events = looptree::agent(model).prompt("Say yes.")?;
+    let agent = looptree::agent(model);
+    let mut events = agent.prompt("Say yes.")?;
     match events.end().await {
-        RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Auth, .. }) => Ok("an authentication error".to_owned()),
+        RunEnd::Failed(RunFailure::Model { kind: ErrorKind::Auth, .. }) => {
+            Ok("an authentication error".to_owned())
+        }
         other => bail!("a wrong key ends a run with {other:?}, not with an authentication error"),
     }
 }
 
 fn completed(end: &RunEnd) -> Result<Usage> {
     match end {
-        RunEnd::Completed(reply) => Ok(reply.usage.clone()),
+        RunEnd::Completed(reply) => Ok(reply.usage),
         other => bail!("the run did not complete: {other:?}"),
     }
 }

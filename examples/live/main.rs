@@ -33,7 +33,12 @@ async fn main() -> ExitCode {
 
 async fn run() -> Result<bool> {
     let model = model(&std::env::args().skip(1).collect::<Vec<_>>(), variable)?;
-    report(&format!("{} by {} at {}", model.id, model.api, model.base_url.as_deref().unwrap_or("the usual address")));
+    report(&format!(
+        "{} by {} at {}",
+        model.id,
+        model.api,
+        model.base_url.as_deref().unwrap_or("the usual address")
+    ));
     let wrong = wrong(&model);
     if let Err(why) = &wrong {
         report(&format!("left out     a wrong key is refused: {why}"));

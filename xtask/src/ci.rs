@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{cargo, conformance, docs, features, package, release, requirements, surface, test_command, tidy};
+use crate::{
+    cargo, conformance, docs, features, package, release, requirements, surface, test_command, tidy,
+};
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";

@@ -200,7 +200,11 @@ impl Release<'_> {
     /// An artifact, which an earlier step has made.
     fn made(&self, name: &str) -> anyhow::Result<PathBuf> {
         let path = self.folder.join(name);
-        if path.is_file() { Ok(path) } else { bail!("{name} is not in {ARTIFACTS}; run the step that makes it") }
+        if path.is_file() {
+            Ok(path)
+        } else {
+            bail!("{name} is not in {ARTIFACTS}; run the step that makes it")
+        }
     }
 }
 
@@ -214,7 +218,8 @@ fn empty(folder: &Path) -> anyhow::Result<()> {
 
 /// Whether a program can be started.
 fn answers(program: &str, argument: &str) -> bool {
-    let output = std::process::Command::new(program).arg(argument).stdin(std::process::Stdio::null()).output();
+    let output =
+        std::process::Command::new(program).arg(argument).stdin(std::process::Stdio::null()).output();
     output.is_ok_and(|output| output.status.success())
 }
 

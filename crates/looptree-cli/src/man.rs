@@ -13,9 +13,8 @@ use crate::exit::Exit;
 pub(crate) fn run(folder: Option<&Path>) -> Exit {
     let Some(folder) = folder else {
         let mut page = Vec::new();
-        let printed = Man::new(Cli::command())
-            .render(&mut page)
-            .and_then(|()| std::io::stdout().write_all(&page));
+        let printed =
+            Man::new(Cli::command()).render(&mut page).and_then(|()| std::io::stdout().write_all(&page));
         return if printed.is_ok() { Exit::Done } else { Exit::Unread };
     };
     let written = std::fs::create_dir_all(folder)

@@ -17,7 +17,9 @@ use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
 use crate::work::Events;
-use crate::{acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view};
+use crate::{
+    acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view,
+};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {

@@ -13,7 +13,10 @@ fn a_missing_key_is_an_error_that_names_the_variable() {
     for provider in PROVIDERS {
         let error = call(&[provider.name.to_owned()], |_| None).unwrap_err().to_string();
         let first = provider.needs[0].variable;
-        assert!(error.starts_with(&format!("{first} is not set, so {} was not checked", provider.name)), "{error}");
+        assert!(
+            error.starts_with(&format!("{first} is not set, so {} was not checked", provider.name)),
+            "{error}"
+        );
         let error = call(&[provider.name.to_owned()], |_| Some(" ".to_owned())).unwrap_err().to_string();
         assert!(error.contains("is not set"), "an empty value is none: {error}");
     }
@@ -26,8 +29,11 @@ fn the_program_gets_the_model_its_protocol_and_what_the_provider_needs() {
         call(&words, |name| Some(format!("value-of-{name}"))).unwrap()
     };
     let (arguments, environment) = call(&["anthropic"]);
-    assert!(arguments.join(" ").ends_with("-- anthropic/claude-haiku-5-5 --protocol anthropic_messages"), "{arguments:?}");
-    assert_eq!(environment, []);
+    assert!(
+        arguments.join(" ").ends_with("-- anthropic/claude-haiku-5-5 --protocol anthropic_messages"),
+        "{arguments:?}"
+    );
+    assert!(environment.is_empty());
     let (arguments, environment) = call(&["ollama", "ollama/small"]);
     assert!(arguments.join(" ").ends_with("-- ollama/small --protocol ollama_chat"), "{arguments:?}");
     assert_eq!(environment, [("LIVE_BASE_URL", "http://value-of-OLLAMA_HOST".to_owned())]);

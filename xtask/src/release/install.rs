@@ -25,7 +25,8 @@ pub(super) fn archive(release: &Release<'_>) -> anyhow::Result<Outcome> {
     let archive = release.made(&release.archive_name())?;
     printed(Command::new("tar").arg("-C").arg(&prefix).arg("-xf").arg(&archive))?;
     let folder = prefix.join(release.stem());
-    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT", "man/looptree.1", "completions/looptree.bash"] {
+    for file in ["README.md", "LICENSE-APACHE", "LICENSE-MIT", "man/looptree.1", "completions/looptree.bash"]
+    {
         ensure!(folder.join(file).is_file(), "the archive has no {file}");
     }
     let sums = std::fs::read_to_string(release.made("SHA256SUMS")?)?;
@@ -97,7 +98,9 @@ pub(super) fn pip(release: &Release<'_>) -> anyhow::Result<Outcome> {
     }
     let prefix = prefix(release, "pip")?;
     let made = wheels(&release.folder)?;
-    let [wheel] = made.as_slice() else { bail!("there is not one wheel but {}; run the step pypi", made.len()) };
+    let [wheel] = made.as_slice() else {
+        bail!("there is not one wheel but {}; run the step pypi", made.len())
+    };
     let environment = prefix.join("venv");
     if printed(Command::new("python3").args(["-m", "venv"]).arg(&environment)).is_err() {
         return Ok(Outcome::Skipped("python's venv is missing".to_owned()));
@@ -136,7 +139,9 @@ fn tried(release: &Release<'_>, program: &Path, by: &str) -> anyhow::Result<Outc
             bail!("the demo of {by} differs from that of the archive, which is in {SEEN}:\n{played}")
         }
         Ok(_) => {}
-        Err(_) => std::fs::write(&seen, &played).with_context(|| format!("cannot write {}", seen.display()))?,
+        Err(_) => {
+            std::fs::write(&seen, &played).with_context(|| format!("cannot write {}", seen.display()))?
+        }
     }
     Ok(Outcome::Passed(format!(
         "installed by {by} prints `{}` and plays the demo: {} lines",
@@ -150,7 +155,12 @@ fn in_empty_home(release: &Release<'_>, program: &Path, arguments: &[&str]) -> a
     let home = release.workspace.root.join("target/release-tools/home");
     empty(&home)?;
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().env("HOME", &home).env("OLLAMA_HOST", "127.0.0.1:9").current_dir(&home);
+    command
+        .args(arguments)
+        .env_clear()
+        .env("HOME", &home)
+        .env("OLLAMA_HOST", "127.0.0.1:9")
+        .current_dir(&home);
     for name in ["PATH", "SYSTEMROOT", "TMPDIR", "TEMP", "TMP", "PATHEXT"] {
         if let Some(value) = std::env::var_os(name) {
             command.env(name, value);

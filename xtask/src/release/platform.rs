@@ -29,7 +29,9 @@ impl Platform {
         } else if target.ends_with("-windows-msvc") {
             "win32"
         } else {
-            bail!("there are no packages for {target}; releases are built for Linux with glibc, macOS and Windows")
+            bail!(
+                "there are no packages for {target}; releases are built for Linux with glibc, macOS and Windows"
+            )
         };
         let npm_cpu = match target.split('-').next() {
             Some("x86_64") => "x64",

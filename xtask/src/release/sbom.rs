@@ -32,7 +32,19 @@ sys.exit(0 if found is None else f'the schema refuses the file: {found}')
 pub(super) fn write(release: &Release<'_>) -> anyhow::Result<Outcome> {
     let root = &release.workspace.root;
     let target = release.platform.target.as_str();
-    let tree = ["tree", "--locked", "--offline", "-p", PROGRAM, "-e", "normal", "--prefix", "none", "--format", "{p}"];
+    let tree = [
+        "tree",
+        "--locked",
+        "--offline",
+        "-p",
+        PROGRAM,
+        "-e",
+        "normal",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ];
     let tree = text(root, &[&tree[..], &["--target", target]].concat())?;
     let linked: BTreeSet<String> = tree.lines().filter_map(name_and_version).collect();
     let metadata =
@@ -80,8 +92,8 @@ pub(super) fn list(
     target: &str,
 ) -> anyhow::Result<Value> {
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
-    // The identifiers of cargo, with the key and the address of each package that is linked.
-    let mut known: BTreeMap<&str, (String, String)> = BTreeMap::new();
+    // The addresses of the packages that are linked, by cargo's identifiers.
+    let mut known: BTreeMap<&str, String> = BTreeMap::new();
     let mut components: BTreeMap<String, Value> = BTreeMap::new();
     for package in packages {
         let member = |name: &str| package[name].as_str().unwrap_or_default();
@@ -108,7 +120,7 @@ pub(super) fn list(
         if let Some(repository) = package["repository"].as_str() {
             component.insert("externalReferences".to_owned(), json!([{"type": "vcs", "url": repository}]));
         }
-        known.insert(member("id"), (key.clone(), address));
+        known.insert(member("id"), address);
         components.insert(key, Value::Object(component));
     }
     ensure!(
@@ -136,8 +148,8 @@ pub(super) fn list(
 }
 
 /// What each linked package needs of the others, apart from builds and tests.
-fn dependencies(metadata: &Value, known: &BTreeMap<&str, (String, String)>) -> Vec<Value> {
-    let address = |id: &Value| known.get(id.as_str()?).map(|(_, address)| address.as_str());
+fn dependencies(metadata: &Value, known: &BTreeMap<&str, String>) -> Vec<Value> {
+    let address = |id: &Value| known.get(id.as_str()?).map(String::as_str);
     let mut all = BTreeMap::new();
     for node in metadata["resolve"]["nodes"].as_array().into_iter().flatten() {
         let Some(of) = address(&node["id"]) else { continue };
@@ -160,7 +172,10 @@ fn validate(root: &Path, file: &Path) -> anyhow::Result<String> {
     }
     let folder = root.join("target/release-tools").join("cyclonedx");
     let python = folder.join("bin/python");
-    if !python.is_file() || printed(Command::new(&python).args(["-c", "import cyclonedx.validation.json, jsonschema"])).is_err() {
+    if !python.is_file()
+        || printed(Command::new(&python).args(["-c", "import cyclonedx.validation.json, jsonschema"]))
+            .is_err()
+    {
         let mut venv = Command::new("python3");
         venv.args(["-m", "venv"]).arg(&folder);
         let mut pip = Command::new(&python);

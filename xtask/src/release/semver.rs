@@ -37,7 +37,9 @@ pub(super) fn check(release: &Release<'_>) -> anyhow::Result<Outcome> {
             Outcome::Failed(format!("cargo-semver-checks finds breaks since {baseline}; see above"))
         });
     }
-    say!("cargo-semver-checks is not installed; the names of {PAGE} are compared instead, without types and signatures");
+    say!(
+        "cargo-semver-checks is not installed; the names of {PAGE} are compared instead, without types and signatures"
+    );
     let before = git(&["show", &format!("{baseline}:{PAGE}")])
         .with_context(|| format!("{baseline} has no {PAGE} to compare with"))?;
     let manifest = git(&["show", &format!("{baseline}:Cargo.toml")])?;

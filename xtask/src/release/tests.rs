@@ -61,7 +61,12 @@ fn packages_of_one_version_that_require_exactly_each_other_are_right() {
 fn another_version_another_requirement_and_an_unpublished_dependency_are_named() {
     let metadata = workspace_of(&[
         ("core", "0.1.0", true, &[]),
-        ("tools", "0.2.0", true, &[("core", "^0.2.0", None), ("serde", "^1", None), ("secret", "=0.2.0", None)]),
+        (
+            "tools",
+            "0.2.0",
+            true,
+            &[("core", "^0.2.0", None), ("serde", "^1", None), ("secret", "=0.2.0", None)],
+        ),
         ("secret", "0.2.0", false, &[]),
     ]);
     let expected = [
@@ -127,17 +132,28 @@ fn a_new_version_is_written_to_these_lines() {
 fn the_changelog_needs_a_section_of_the_version_or_before_the_tag_entries_without_one() {
     let open = "# Changelog\n\n## Unreleased\n\n- One.\n- Two.\n";
     let described = versions::section(open, "0.2.0", false).unwrap();
-    assert!(described.contains("2 entries below `## Unreleased`") && described.contains("`## 0.2.0 - DATE`"), "{described}");
+    assert!(
+        described.contains("2 entries below `## Unreleased`") && described.contains("`## 0.2.0 - DATE`"),
+        "{described}"
+    );
     assert_eq!(
         versions::section(open, "0.2.0", true).unwrap_err(),
         "CHANGELOG.md has no section `## 0.2.0 - DATE`"
     );
     let closed = "## [0.2.0] - 2026-12-01\n\n### Added\n\n- One.\n\n## 0.1.0 - 2026-11-01\n\n- Old.\n";
     for tagged in [true, false] {
-        assert_eq!(versions::section(closed, "0.2.0", tagged).unwrap(), "CHANGELOG.md has 1 entries for 0.2.0");
+        assert_eq!(
+            versions::section(closed, "0.2.0", tagged).unwrap(),
+            "CHANGELOG.md has 1 entries for 0.2.0"
+        );
     }
     let left = format!("{open}\n{closed}");
     assert!(versions::section(&left, "0.2.0", true).unwrap_err().contains("move those"));
+    assert!(
+        versions::section(&left, "0.2.0", false)
+            .unwrap()
+            .contains("2 entries below `## Unreleased` for the next")
+    );
     assert!(versions::section("## 0.2.0\n\n", "0.2.0", true).unwrap_err().contains("no entry"));
 }
 
@@ -164,7 +180,8 @@ fn a_target_has_its_names_on_npm_and_pypi() {
 
 #[test]
 fn the_wheel_needs_the_newest_glibc_that_the_program_links() {
-    let program = b"\x7fELF\0GLIBC_2.2.5\0GLIBC_2.17\0GLIBC_2.9\0GLIBC_PRIVATE\0text GLIBC_2.99 is no name of a symbol";
+    let program =
+        b"\x7fELF\0GLIBC_2.2.5\0GLIBC_2.17\0GLIBC_2.9\0GLIBC_PRIVATE\0text GLIBC_2.99 is no name of a symbol";
     assert_eq!(newest_glibc(program), Some((2, 17)));
     assert_eq!(newest_glibc(b"nothing"), None);
     let linux = Platform::of("x86_64-unknown-linux-gnu").unwrap();
@@ -172,9 +189,7 @@ fn the_wheel_needs_the_newest_glibc_that_the_program_links() {
 }
 
 fn small_graph() -> Value {
-    let package = |name: &str, license: Value| {
-        json!({"id": format!("id-{name}"), "name": name, "version": "1.0.0", "license": license, "repository": null})
-    };
+    let package = |name: &str, license: Value| json!({"id": format!("id-{name}"), "name": name, "version": "1.0.0", "license": license, "repository": null});
     let node = |name: &str, deps: &[(&str, Value)]| {
         let deps: Vec<Value> = deps
             .iter()
@@ -252,7 +267,8 @@ fn checksums_are_those_that_sha256sum_checks() {
 fn the_package_of_npm_depends_on_the_program_of_each_platform_in_its_own_version() {
     let root = Workspace::find().unwrap().root;
     let template = std::fs::read_to_string(root.join("packaging/npm/looptree/package.json")).unwrap();
-    let manifest: Value = serde_json::from_str(&wrappers::launcher_manifest(&template, "1.2.3").unwrap()).unwrap();
+    let manifest: Value =
+        serde_json::from_str(&wrappers::launcher_manifest(&template, "1.2.3").unwrap()).unwrap();
     assert_eq!(manifest["version"], "1.2.3");
     assert_eq!(manifest["bin"]["looptree"], "looptree.js");
     let needed = manifest["optionalDependencies"].as_object().unwrap();
@@ -279,7 +295,9 @@ fn a_removed_name_fails_unless_the_release_is_a_breaking_one() {
     let now = before.replace("`Two`,", "`New`,");
     let removed = semver::removed(before, &now);
     assert_eq!(removed, ["Two (The root of looptree)"]);
-    assert!(matches!(semver::judge(&removed, "v0.1.0", "0.1.0", "0.1.1"), Outcome::Failed(text) if text.contains("Two")));
+    assert!(
+        matches!(semver::judge(&removed, "v0.1.0", "0.1.0", "0.1.1"), Outcome::Failed(text) if text.contains("Two"))
+    );
     assert!(matches!(semver::judge(&removed, "v0.1.0", "0.1.0", "0.2.0"), Outcome::Passed(_)));
     assert!(semver::removed(&now, &now).is_empty());
     let manifest = "[workspace]\n\n[workspace.package]\nversion = \"0.1.0\"\nedition = \"2024\"\n";
@@ -289,7 +307,9 @@ fn a_removed_name_fails_unless_the_release_is_a_breaking_one() {
 #[test]
 fn demos_are_compared_without_paths_and_times() {
     let demo = |path: &str, time: &str| {
-        install::normalized(&format!("a demo\nproject: /tmp/{path}\n3 passed; finished in {time}s\nsession: /home/{path}\n"))
+        install::normalized(&format!(
+            "a demo\nproject: /tmp/{path}\n3 passed; finished in {time}s\nsession: /home/{path}\n"
+        ))
     };
     assert_eq!(demo("one", "0.01"), "a demo\n3 passed\n");
     assert_eq!(demo("one", "0.01"), demo("two", "0.52"));

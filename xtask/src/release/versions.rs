@@ -83,7 +83,10 @@ pub(super) fn order(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
         };
         let ready: Vec<&str> = open.values().filter(|p| is_ready(p)).map(|p| p.name.as_str()).collect();
         if ready.is_empty() {
-            bail!("these packages depend on each other: {}", waiting.into_iter().collect::<Vec<_>>().join(", "));
+            bail!(
+                "these packages depend on each other: {}",
+                waiting.into_iter().collect::<Vec<_>>().join(", ")
+            );
         }
         for name in ready {
             open.remove(name);
@@ -97,9 +100,8 @@ pub(super) fn order(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
 pub(super) fn lines_with_version(manifest: &str, version: &str) -> Vec<String> {
     let (own, exact) = (format!("version = \"{version}\""), format!("version = \"={version}\""));
     let lines = manifest.lines().enumerate();
-    let found = lines.filter(|(_, line)| {
-        *line == own || (line.contains(&exact) && line.contains("path = \"crates/"))
-    });
+    let found = lines
+        .filter(|(_, line)| *line == own || (line.contains(&exact) && line.contains("path = \"crates/")));
     found.map(|(number, line)| format!("{}: {line}", number + 1)).collect()
 }
 
@@ -107,7 +109,8 @@ pub(super) fn lines_with_version(manifest: &str, version: &str) -> Vec<String> {
 pub(super) fn changelog(release: &Release<'_>) -> anyhow::Result<Outcome> {
     let text = std::fs::read_to_string(release.workspace.root.join("CHANGELOG.md"))
         .context("cannot read CHANGELOG.md")?;
-    Ok(section(&text, &release.version, release.options.version.is_some()).map_or_else(Outcome::Failed, Outcome::Passed))
+    Ok(section(&text, &release.version, release.options.version.is_some())
+        .map_or_else(Outcome::Failed, Outcome::Passed))
 }
 
 /// Describes the section of a version. With `tagged`, the version must have a section of its own; otherwise the changes that no
@@ -131,8 +134,11 @@ pub(super) fn section(changelog: &str, version: &str, tagged: bool) -> Result<St
     match (count(version), count(UNRELEASED)) {
         (Some(0), _) => Err(format!("the section {version} of CHANGELOG.md has no entry")),
         (Some(entries), None | Some(0)) => Ok(format!("CHANGELOG.md has {entries} entries for {version}")),
-        (Some(_), Some(left)) => Err(format!(
-            "CHANGELOG.md has a section {version} and {left} entries below `## {UNRELEASED}`; move those into the section of a version"
+        (Some(_), Some(left)) if tagged => Err(format!(
+            "CHANGELOG.md has a section {version} and {left} entries below `## {UNRELEASED}`; move those into it"
+        )),
+        (Some(_), Some(left)) => Ok(format!(
+            "CHANGELOG.md has a section {version} and {left} entries below `## {UNRELEASED}` for the next release"
         )),
         (None, Some(entries)) if entries > 0 && !tagged => Ok(format!(
             "CHANGELOG.md has {entries} entries below `## {UNRELEASED}`; the release renames it to `## {version} - DATE`"

@@ -44,7 +44,8 @@ pub(super) fn npm(release: &Release<'_>) -> anyhow::Result<Outcome> {
     for folder in [&platform, &launcher] {
         copy_licences(&release.workspace.root, folder)?;
         let mut pack = Command::new(NPM);
-        pack.args(["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination"]).arg(&release.folder);
+        pack.args(["pack", "--ignore-scripts", "--loglevel=error", "--pack-destination"])
+            .arg(&release.folder);
         let name = printed(pack.current_dir(folder))?.trim().to_owned();
         made.push(format!("{name} of {}", size(&release.folder.join(&name))?));
     }

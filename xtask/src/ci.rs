@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 
 use crate::workspace::Workspace;
-use crate::{cargo, conformance, docs, features, package, requirements, surface, test_command, tidy};
+use crate::{
+    cargo, conformance, docs, features, package, release, requirements, surface, test_command, tidy,
+};
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";
@@ -31,6 +33,8 @@ const STEPS: &[Step] = &[
     Step { name: "surface", run: |w| found(surface::run(w, &["--check".to_owned()])?) },
     Step { name: "docs", run: |w| found(docs::run(w, &["--check".to_owned()])?) },
     Step { name: "requirements", run: |w| found(requirements::run(w, &[])?) },
+    // Versions and changelog; the rest of the dry run takes too long.
+    Step { name: "release", run: |w| found(release::run_for_ci(w)?) },
     Step { name: "clippy", run: clippy },
     Step { name: "test", run: |w| found(test_command::run(w, &[])?) },
     Step { name: "doc", run: doc },

@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::bail;
 
 use crate::cargo;
+use crate::release::PROGRAM;
 use crate::workspace::{Graph, Metadata, Package, Workspace};
 
 /// The feature that needs the operating system's TLS library and its headers.
@@ -91,10 +92,11 @@ pub(crate) enum Scope {
     Each,
 }
 
-/// The combinations of all published packages.
+/// The combinations of all published libraries.
 fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Combination> {
     let mut all = Vec::new();
-    for package in metadata.members().filter(|p| p.is_published()) {
+    // The command is no library: clippy checks it with all features, and its tests with none.
+    for package in metadata.members().filter(|p| p.is_published() && p.name != PROGRAM) {
         let mut add = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
             all.push(Combination { package: package.name.clone(), arguments });

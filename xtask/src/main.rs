@@ -19,10 +19,12 @@ mod durable;
 mod features;
 mod fuzz;
 mod interop;
+mod live;
 mod mutants;
 mod otel;
 mod package;
 mod postgres;
+mod release;
 mod requests;
 mod requirements;
 mod server;
@@ -45,7 +47,7 @@ cargo xtask COMMAND
 
   test                   checks the examples and runs all tests, including documentation examples
   ci [--only A,B | --without A,B]
-                         runs the steps of CI: fmt, tidy, surface, docs, requirements, clippy, test, doc, features, package, conformance, wasm, deny
+                         runs the steps of CI: fmt, tidy, surface, docs, requirements, release, clippy, test, doc, features, package, conformance, wasm, deny
   tidy [--only RULE[,RULE]] [--count]
                          checks the rules of the source tree; --count prints totals per rule, crate and file
   surface [--check]      writes docs/surface.md, the counts and names of the public API, and checks its limits
@@ -54,6 +56,10 @@ cargo xtask COMMAND
                          documentation; --check only checks, --write writes docs/reference/limits.md
   features               checks each library with no feature, with each feature alone and with all (ci leaves out the single ones)
   package                packs the crates and compiles users' programs against the packed files
+  release --dry-run [--version X] [--baseline REV] [--profile P] [--only STEP,STEP | --without STEP,STEP]
+                         checks, builds and installs what a release would publish, and publishes nothing (not in ci, except the first steps)
+  release --order        prints the packages in the order in which they are published
+  live PROVIDER [MODEL]  checks a real provider with a key of the environment: text, tools, usage, a wrong key (not in ci)
   requirements [--list]  checks that every row of docs/requirements.md has the tests it claims
   conformance [DIR] [--protocol P] [--json]
                          replays recorded responses through the real providers, whole and split at hostile places
@@ -136,7 +142,9 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "otel" => otel::run(&workspace, rest),
         "features" => features::run(&workspace, rest),
         "package" => package::run(&workspace, rest),
+        "live" => live::run(&workspace, rest),
         "postgres" => postgres::run(&workspace, rest),
+        "release" => release::run(&workspace, rest),
         "size" => size::run(rest),
         "docs" => docs::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),

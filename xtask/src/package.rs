@@ -20,23 +20,34 @@ const REQUIRED: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "READ
 const GENERATED: &[&str] = &[".cargo_vcs_info.json", "Cargo.lock", "Cargo.toml", "Cargo.toml.orig"];
 
 /// A package whose packed files were unpacked.
-struct Unpacked {
+pub(crate) struct Unpacked {
     /// The name that it is published under.
-    name: String,
+    pub(crate) name: String,
     version: String,
     /// The folder with the unpacked files.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
 }
+
+/// The folder of everything that is packed, from the root.
+pub(crate) const FOLDER: &str = "target/packages";
 
 /// Packs, checks and compiles; `false` if a check fails or a program does not compile.
 pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result<bool> {
     if let Some(unknown) = arguments.first() {
         bail!("`cargo xtask package` takes no argument, but got `{unknown}`");
     }
+    match prepare(workspace)? {
+        Some(unpacked) => user::compile(workspace, &unpacked, &workspace.root.join(FOLDER).join("user")),
+        None => Ok(false),
+    }
+}
+
+/// Packs the published packages, unpacks them, and checks their files; `None` if a check fails.
+pub(crate) fn prepare(workspace: &Workspace) -> anyhow::Result<Option<Vec<Unpacked>>> {
     let metadata = workspace.metadata(Graph::Default)?;
     let published: Vec<&Package> = metadata.members().filter(|p| p.is_published()).collect();
     let unpublished = metadata.members().filter(|p| !p.is_published()).map(|p| p.name.as_str());
-    let folder = workspace.root.join("target/packages");
+    let folder = workspace.root.join(FOLDER);
     for old in ["package", "unpacked", "user"] {
         match std::fs::remove_dir_all(folder.join(old)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -44,7 +55,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         }
     }
     if !pack(workspace, unpublished, &folder)? {
-        return Ok(false);
+        return Ok(None);
     }
     let mut problems = Vec::new();
     let mut unpacked = Vec::new();
@@ -57,13 +68,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         say!("{problem}");
     }
     if !problems.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     say!(
         "{} packages hold their README, both licences and no other files than their sources",
         unpacked.len()
     );
-    user::compile(workspace, &unpacked, &folder.join("user"))
+    Ok(Some(unpacked))
 }
 
 /// Runs `cargo package` over the published members. Verification is left out: the users' programs do more.

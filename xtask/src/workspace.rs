@@ -62,6 +62,9 @@ pub(crate) struct Package {
 #[derive(Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
+    /// The versions that it may have; `*` for any.
+    #[serde(default)]
+    pub(crate) req: String,
     /// `null` for a normal one, else `dev` or `build`.
     #[serde(default)]
     pub(crate) kind: Option<String>,
@@ -183,7 +186,7 @@ impl Workspace {
 }
 
 /// `serde 1.0.229` of a line such as `serde v1.0.229 (proc-macro) (*)`.
-fn name_and_version(line: &str) -> Option<String> {
+pub(crate) fn name_and_version(line: &str) -> Option<String> {
     let mut words = line.split_whitespace();
     let (name, version) = (words.next()?, words.next()?);
     Some(format!("{name} {}", version.strip_prefix('v')?))

@@ -252,6 +252,13 @@ pub(crate) enum Command {
         #[arg(value_enum)]
         shell: Shell,
     },
+    /// Prints the manual page, for packages of the command.
+    #[command(hide = true)]
+    Man {
+        /// Writes the page and one for each command to this directory instead.
+        #[arg(value_name = "DIR")]
+        folder: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -24,6 +24,7 @@ mod demo;
 pub mod endpoint;
 mod exit;
 mod lists;
+mod man;
 mod mcp;
 mod money;
 mod ollama_server;

@@ -17,7 +17,9 @@ use crate::settings::{Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
 use crate::work::Events;
-use crate::{acp, answers, chat, choose, demo, lists, mcp, print, recording, serve, sessions, stdin, view};
+use crate::{
+    acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view,
+};
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -35,6 +37,9 @@ pub(crate) fn main() -> Exit {
         let mut script = Vec::new();
         clap_complete::generate(*shell, &mut Cli::command(), "looptree", &mut script);
         return if std::io::stdout().write_all(&script).is_ok() { Exit::Done } else { Exit::Unread };
+    }
+    if let Some(Command::Man { folder }) = &cli.command {
+        return man::run(folder.as_deref());
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -98,7 +103,11 @@ async fn run(cli: Cli) -> Result<Exit> {
         Command::Models { filter } => lists::models(filter.as_deref(), &screen),
         Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
         // Handled before the files are read.
-        Command::Completions { .. } | Command::Acp | Command::Mcp { .. } | Command::Serve(_) => Exit::Done,
+        Command::Completions { .. }
+        | Command::Man { .. }
+        | Command::Acp
+        | Command::Mcp { .. }
+        | Command::Serve(_) => Exit::Done,
     };
     Ok(if screen.is_gone() { Exit::Unread } else { ended })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::cargo;
 use crate::features::FACADE;
+use crate::release::PROGRAM;
 use crate::workspace::Workspace;
 
 use super::Unpacked;
@@ -16,6 +17,11 @@ const SINGLE_PROGRAM: &str = include_str!("../../package/single.rs");
 /// The features that the program of single crates enables.
 const SINGLE_FEATURES: &[(&str, &str)] =
     &[("looptree-core", "\"testing\""), ("looptree-providers", "\"anthropic\", \"openai-chat\", \"ollama\"")];
+
+/// Whether users depend on the package. `cargo xtask release` installs the command.
+fn is_library(package: &&Unpacked) -> bool {
+    package.name != PROGRAM
+}
 
 /// Writes the programs into `folder`, compiles them and runs that of the single crates; `false` if one fails.
 pub(super) fn compile(workspace: &Workspace, packages: &[Unpacked], folder: &Path) -> anyhow::Result<bool> {
@@ -57,7 +63,7 @@ fn workspace_manifest(packages: &[Unpacked]) -> String {
          # As in the project's own workspace, so that compiled dependencies are shared.\n\
          [profile.dev]\ndebug = \"line-tables-only\"\n\n[profile.dev.package.\"*\"]\ndebug = false\n\n[patch.crates-io]\n",
     );
-    for package in packages {
+    for package in packages.iter().filter(is_library) {
         let _ = writeln!(text, "{} = {{ path = {:?} }}", package.name, package.folder);
     }
     text
@@ -81,7 +87,7 @@ fn facade_manifest(packages: &[Unpacked]) -> String {
 /// Depends on the single crates under the names of their libraries.
 fn single_manifest(packages: &[Unpacked]) -> String {
     let mut text = head("single");
-    for package in packages.iter().filter(|p| p.name != FACADE) {
+    for package in packages.iter().filter(is_library).filter(|p| p.name != FACADE) {
         let features = SINGLE_FEATURES.iter().find(|(name, _)| *name == package.name).map_or("", |(_, f)| f);
         let key = package.name.replacen(FACADE, "agent", 1);
         let _ = writeln!(
@@ -99,7 +105,7 @@ fn single_manifest(packages: &[Unpacked]) -> String {
 /// whose examples are among the tests of `looptree`.
 fn readmes(packages: &[Unpacked]) -> String {
     let mut text = String::from("//! The examples of the READMEs.\n");
-    for (number, package) in packages.iter().filter(|p| p.name != FACADE).enumerate() {
+    for (number, package) in packages.iter().filter(is_library).filter(|p| p.name != FACADE).enumerate() {
         let readme = package.folder.join("README.md");
         let _ = write!(
             text,

@@ -14,6 +14,7 @@ mod answers;
 mod chat;
 mod chat_safety;
 mod config;
+mod man;
 mod mcp;
 mod model;
 mod print;

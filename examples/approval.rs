@@ -43,12 +43,14 @@ async fn start(store: JsonStore) -> Result<()> {
         RunEnd::Suspended(_) => println!("session {} waits for an approval", agent.session_id()),
         end => println!("the run ended without a question: {end}"),
     }
-    Ok(recorder.close().await?)
+    recorder.close().await?;
+    Ok(())
 }
 
 async fn answer(store: JsonStore, answer: Answer) -> Result<()> {
     let found = store.unfinished().await?;
-    let run = *found.waiting().first().context("no run waits for an approval; start one without an argument")?;
+    let run =
+        *found.waiting().first().context("no run waits for an approval; start one without an argument")?;
     let question = run.questions.first().context("a suspended run has a question")?;
     let call = question.approval().context("the question is not about a call")?;
     println!("{call}"); // the tool and every argument, with invisible characters escaped
@@ -57,7 +59,8 @@ async fn answer(store: JsonStore, answer: Answer) -> Result<()> {
 
     let (agent, recorder) = deployer()?.restore_session(store.clone(), &run.session_id).await?;
     println!("{}", agent.resume()?.end().await.into_reply()?.text());
-    Ok(recorder.close().await?)
+    recorder.close().await?;
+    Ok(())
 }
 
 #[tokio::main]

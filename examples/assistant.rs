@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result};
 use looptree::hooks::Decision;
 use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
-use looptree::{Message, Question, ToolPolicy, ToolRule};
+use looptree::{Question, ToolPolicy, ToolRule};
 use serde_json::json;
 
 /// Makes these calls one after the other, and reads the last results for the answer.
@@ -26,10 +26,10 @@ fn script() -> ScriptedProvider {
         ("write_file", json!({"path": "NOTES", "content": "Corrected the greeting.\n"})),
     ];
     ScriptedProvider::responding(move |request| {
-        let results: Vec<_> = request.messages().filter_map(Message::as_tool_result).collect();
-        match calls.get(results.len()) {
-            Some((name, arguments)) => ScriptedReply::call(&format!("call_{}", results.len()), name, arguments.clone()),
-            None if results.iter().any(|result| result.text().contains("passed")) => "The test passes now.".into(),
+        let results = || request.messages().filter(|message| message.role() == "toolResult");
+        match calls.get(results().count()) {
+            Some((name, args)) => ScriptedReply::call(&format!("{}", results().count()), name, args.clone()),
+            None if results().any(|result| result.text().contains("passed")) => "The test passes now.".into(),
             None => "The test does not pass.".into(),
         }
     })
@@ -51,9 +51,7 @@ fn ask(question: &Question) -> Result<Answer> {
 fn show(event: &AgentEvent) {
     match event {
         AgentEvent::ToolExecutionStart { tool_name, args, .. } => println!("[{tool_name} {args}]"),
-        AgentEvent::ToolExecutionEnd(end) => {
-            println!("[-> {}]", end.result.to_text().lines().next().unwrap_or_default());
-        }
+        AgentEvent::ToolExecutionEnd(end) => println!("[-> {}]", end.result.to_text().trim_end()),
         _ => {}
     }
 }
@@ -62,14 +60,20 @@ fn show(event: &AgentEvent) {
 async fn main() -> Result<()> {
     let project = tempfile::tempdir()?;
     std::fs::write(project.path().join("greet.sh"), "echo Helo, world\n")?;
-    std::fs::write(project.path().join("test.sh"), "test \"$(bash greet.sh)\" = 'Hello, world' && echo passed\n")?;
+    std::fs::write(
+        project.path().join("test.sh"),
+        "test \"$(bash greet.sh)\" = 'Hello, world' && echo passed\n",
+    )?;
     let mut arguments = looptree_examples::arguments().into_iter();
     let folder = arguments.next().map_or_else(|| project.path().to_owned(), Into::into);
-    let task = arguments.next().unwrap_or_else(|| "Make the test in test.sh pass, and write a note.".to_owned());
+    let task =
+        arguments.next().unwrap_or_else(|| "Make the test in test.sh pass, and write a note.".to_owned());
 
     let policy = ToolPolicy::new(Decision::Ask).allow(ToolRule::any().effects(Effects::ReadOnly));
     let agent = looptree_examples::agent(script())?
-        .with_system_prompt("You are a careful engineer. Read before you change, and run the tests afterwards.")
+        .with_system_prompt(
+            "You are a careful engineer. Read before you change, and run the tests afterwards.",
+        )
         .with_tools(CodingTools::new(Workspace::open(folder)?).tools())
         .with_hooks(Hooks::new().policy(policy))
         .with_budget(Budget::new(BudgetLimits::none().with_tokens(2_000_000)));

@@ -34,7 +34,10 @@ async fn main() -> anyhow::Result<()> {
         _ => {}
     });
 
-    println!("{}", agent.chat(format!("Run this in the background, without waiting for it: {RENDER}")).await?);
+    println!(
+        "{}",
+        agent.chat(format!("Run this in the background, without waiting for it: {RENDER}")).await?
+    );
     for info in work.list() {
         println!("{}: {}", info.state.name(), info.title);
     }

@@ -50,7 +50,9 @@ async fn main() -> anyhow::Result<()> {
     let hand_over = tool_fn("hand_over", "Lets billing continue.", |args: HandOver, _| async move {
         Ok::<_, ToolError>(ToolResult::text(format!("Billing continues: {}", args.reason)).terminating())
     });
-    agent.set_system_prompt("You are the front desk. Delegate parcels to shipping, and hand over to billing if asked.");
+    agent.set_system_prompt(
+        "You are the front desk. Delegate parcels to shipping, and hand over to billing if asked.",
+    );
     agent.set_tools(vec![std::sync::Arc::new(shipping), std::sync::Arc::new(hand_over)]);
 
     for prompt in ["Where is parcel 4?", "I want to talk to billing about invoice 17."] {
@@ -59,7 +61,9 @@ async fn main() -> anyhow::Result<()> {
         let mut is_handed_over = false;
         while let Some(event) = events.recv().await {
             match &event {
-                AgentEvent::AgentStart(start) if start.spawned_by.is_some() => println!("  [a specialist starts]"),
+                AgentEvent::AgentStart(start) if start.spawned_by.is_some() => {
+                    println!("  [a specialist starts]")
+                }
                 AgentEvent::ToolExecutionStart { tool_name, args, .. } => println!("  [{tool_name} {args}]"),
                 AgentEvent::ToolExecutionEnd(end) => is_handed_over |= end.tool_name.as_str() == "hand_over",
                 _ => {}

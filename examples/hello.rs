@@ -4,7 +4,6 @@
 //! model; `docs/examples.md` lists the names and keys of all providers.
 #![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 
-use looptree::message::AgentMessage;
 use looptree::testing::ScriptedProvider;
 
 #[tokio::main]
@@ -17,7 +16,7 @@ async fn main() -> anyhow::Result<()> {
 
     // The conversation stays in the agent, and the next prompt continues it.
     for message in agent.messages() {
-        println!("  {}: {}", message.role(), AgentMessage::text(&message));
+        println!("  {}: {}", message.role(), message.text());
     }
     Ok(())
 }

@@ -28,7 +28,8 @@ impl ServerHandler for Notes {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let schema = json!({"type": "object", "properties": {"about": {"type": "string"}}, "required": ["about"]});
+        let schema =
+            json!({"type": "object", "properties": {"about": {"type": "string"}}, "required": ["about"]});
         let schema = schema.as_object().cloned().unwrap_or_default();
         let find = McpTool::new("find", "Finds a note by a word.", schema);
         Ok(ListToolsResult::with_all_items(vec![find]))

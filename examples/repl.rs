@@ -1,22 +1,18 @@
 //! A chat in the terminal: `/model NAME`, `/clear` and `/quit`; Ctrl-C interrupts an answer.
-//!
 //! `cargo run -p looptree-examples --example repl` answers from a script. `-- --model anthropic/claude-sonnet-5-5` asks a
 //! model, as `/model` does; `docs/examples.md` lists the names and keys of all providers.
 #![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 
-use std::{io::Write as _, sync::Arc};
-
+use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
-use looptree::{ProviderRegistry, prelude::*};
+use std::io::Write as _;
 use tokio::io::{AsyncBufReadExt as _, BufReader, stdin};
 
 /// Counts the messages that it received. `wait` waits until it is interrupted.
 fn script() -> ScriptedProvider {
-    ScriptedProvider::responding(|request| {
-        match (request.messages().last().map(looptree::Message::text).as_deref(), request.messages().count()) {
-            (Some("wait"), _) => ScriptedReply::text("I wait").and_hang(),
-            (_, count) => ScriptedReply::text(format!("I received {count} messages.")).in_pieces_of(4),
-        }
+    ScriptedProvider::responding(|request| match request.messages().last().map(looptree::Message::text) {
+        Some(text) if text == "wait" => ScriptedReply::text("I wait").and_hang(),
+        _ => ScriptedReply::text(format!("I received {} messages.", request.messages().count())),
     })
 }
 
@@ -36,10 +32,10 @@ async fn answer(agent: &BasicAgent, prompt: &str) -> anyhow::Result<()> {
             _ = tokio::signal::ctrl_c() => agent.abort(),
         }
     }
-    match events.end().await {
-        RunEnd::Completed(_) => println!(),
-        end => println!("\n[{end}]"), // the conversation stays, and the next prompt continues it
+    if let Err(end) = events.end().await.into_reply() {
+        print!("\n[{end}]"); // the conversation stays, and the next prompt continues it
     }
+    println!();
     Ok(())
 }
 
@@ -47,20 +43,18 @@ async fn answer(agent: &BasicAgent, prompt: &str) -> anyhow::Result<()> {
 async fn main() -> anyhow::Result<()> {
     let mut agent = looptree_examples::agent(script())?;
     let mut lines = BufReader::new(stdin()).lines();
-    while let Some(line) = { show("> "); lines.next_line().await? } {
+    loop {
+        show("> ");
+        let Some(line) = lines.next_line().await? else { return Ok(()) };
         match line.trim().split_once(' ').unwrap_or((line.trim(), "")) {
             ("", _) => {}
-            ("/quit", _) => break,
+            ("/quit", _) => return Ok(()),
             ("/clear", _) => agent.reset().await,
             ("/model", name) => match looptree_examples::named(name) {
-                Ok(model) => agent.set_config(|config| {
-                    config.services.provider = Arc::new(ProviderRegistry::default()); // instead of the script
-                    config.model = Arc::new(model);
-                }),
+                Ok(model) => agent.set_model(model),
                 Err(error) => println!("{error:#}"),
             },
             _ => answer(&agent, line.trim()).await?,
         }
     }
-    Ok(())
 }

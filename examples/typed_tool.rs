@@ -62,7 +62,8 @@ async fn main() -> anyhow::Result<()> {
         _ => {}
     });
 
-    let answer: Answer = agent.prompt_typed("How many feet has Mount Everest, which has 8848.9 metres?").await?;
+    let answer: Answer =
+        agent.prompt_typed("How many feet has Mount Everest, which has 8848.9 metres?").await?;
     println!("{} feet: {}", answer.feet, answer.sentence);
     Ok(())
 }

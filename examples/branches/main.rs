@@ -23,7 +23,8 @@ async fn main() -> Result<()> {
 
     let model = looptree_examples::model()?;
     let is_scripted = model.is_none();
-    let mut agent = looptree::agent(model.unwrap_or_default()).with_system_prompt("You are a careful editor.");
+    let mut agent =
+        looptree::agent(model.unwrap_or_default()).with_system_prompt("You are a careful editor.");
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
 
     // Each branch has a folder, tools that stay in it, and a model.

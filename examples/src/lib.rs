@@ -2,7 +2,10 @@
 //!
 //! `docs/examples.md` lists the programs. `looptree_driver` and `looptree_bench` are measured by benchmarks.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, bail};
+use looptree::model::ApiProtocol;
 use looptree::prelude::*;
 use looptree::testing::ScriptedProvider;
 use looptree::{ProviderRegistry, providers::catalogue};
@@ -12,10 +15,14 @@ use looptree::{ProviderRegistry, providers::catalogue};
 /// # Errors
 /// Returns the errors of [`model`].
 pub fn agent(script: ScriptedProvider) -> Result<BasicAgent> {
-    Ok(match model()? {
-        Some(model) => looptree::agent(model),
-        None => looptree::agent(ModelConfig::default()).with_provider(script),
-    })
+    if let Some(model) = model()? {
+        return Ok(looptree::agent(model));
+    }
+    // The script is a provider beside the built-in ones, so that the model can be changed later.
+    let mut registry = ProviderRegistry::default();
+    registry.register(ApiProtocol::custom("script")?, Arc::new(script));
+    let model = ModelConfig::custom("script", "examples", "script")?.with_limits(100_000, 8_000);
+    Ok(looptree::agent(model).with_provider(registry))
 }
 
 /// Returns the model that the argument `--model` or the environment variable `MODEL` names, with its key; `None` without
@@ -52,7 +59,9 @@ pub fn named(text: &str) -> Result<ModelConfig> {
     };
     if !ProviderRegistry::default().serves(model.api) {
         let (provider, id) = (&model.provider, &model.id);
-        bail!("{provider}/{id} needs a protocol that is not built in: add `--features all-providers` to cargo run");
+        bail!(
+            "{provider}/{id} needs a protocol that is not built in: add `--features all-providers` to cargo run"
+        );
     }
     Ok(model.with_secrets(|name| std::env::var(name).ok())?)
 }

@@ -18,7 +18,8 @@ fn root() -> PathBuf {
 }
 
 fn read(path: impl AsRef<Path>) -> String {
-    std::fs::read_to_string(path.as_ref()).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
+    std::fs::read_to_string(path.as_ref())
+        .unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
 }
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -58,7 +59,10 @@ fn the_tutorial_contains_the_example() {
     let page = read(root().join("docs/tutorial.md"));
     let (_, page) = page.split_once("## The whole program\n").unwrap();
     let program = page.split("```rust,no_run\n").nth(1).unwrap().split("```").next().unwrap();
-    assert!(read(root().join("examples/tutorial/main.rs")).ends_with(program), "the tutorial has another program");
+    assert!(
+        read(root().join("examples/tutorial/main.rs")).ends_with(program),
+        "the tutorial has another program"
+    );
 }
 
 /// An Ollama server whose model reads a file and then repeats its content. Returns its address and the requests.
@@ -69,7 +73,9 @@ async fn server() -> (String, Arc<Mutex<Vec<Value>>>) {
         let last = body["messages"].as_array().unwrap().last().unwrap().clone();
         noted.lock().unwrap().push(body);
         let message = match last["role"].as_str().unwrap() {
-            "tool" => json!({"role": "assistant", "content": format!("It says: {}", last["content"].as_str().unwrap())}),
+            "tool" => {
+                json!({"role": "assistant", "content": format!("It says: {}", last["content"].as_str().unwrap())})
+            }
             _ => json!({"role": "assistant", "content": "", "tool_calls": [
                 {"function": {"name": "read_file", "arguments": {"path": "notes.txt"}}},
             ]}),

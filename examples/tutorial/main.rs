@@ -16,7 +16,9 @@ type Error = Box<dyn std::error::Error>;
 fn assistant(model: ModelConfig, folder: &str) -> Result<BasicAgent, Error> {
     let policy = ToolPolicy::new(Decision::Ask).allow(ToolRule::any().effects(Effects::ReadOnly));
     Ok(looptree::agent(model)
-        .with_system_prompt("You are a careful engineer. Read before you change, and run the tests afterwards.")
+        .with_system_prompt(
+            "You are a careful engineer. Read before you change, and run the tests afterwards.",
+        )
         .with_tools(CodingTools::new(Workspace::open(folder)?).tools())
         .with_hooks(Hooks::new().policy(policy))
         .with_limits(ExecutionLimits::default().with_max_turns(200).with_max_duration(None))
@@ -31,7 +33,9 @@ fn show(event: &AgentEvent) {
     match event {
         AgentEvent::ToolExecutionStart { tool_name, args, .. } => println!("\n[{tool_name} {args}]"),
         AgentEvent::ToolExecutionEnd(end) if end.is_error => println!("[failed: {}]", end.result.to_text()),
-        AgentEvent::RetryStart(retry) => println!("\n[{}; tries again]", retry.error.as_deref().unwrap_or_default()),
+        AgentEvent::RetryStart(retry) => {
+            println!("\n[{}; tries again]", retry.error.as_deref().unwrap_or_default())
+        }
         _ => {}
     }
 }
@@ -80,7 +84,8 @@ async fn follow(agent: &AgentHandle, mut events: EventReceiver) -> Result<(), Er
 async fn main() -> Result<(), Error> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "ollama/qwen3-coder:30b".to_owned());
-    let model = looptree::providers::catalogue::named(&name)?.with_secrets(|name| std::env::var(name).ok())?;
+    let model =
+        looptree::providers::catalogue::named(&name)?.with_secrets(|name| std::env::var(name).ok())?;
 
     let store = JsonStore::open(sessions_folder(".")?)?;
     let mut agent = assistant(model, ".")?;

@@ -117,7 +117,9 @@ async fn a_run_that_compacts_its_conversation_has_these_events() {
     }
     let compactions: Vec<AgentEvent> = events
         .into_iter()
-        .filter(|event| serde_json::to_value(event).unwrap()["type"].as_str().unwrap().starts_with("compaction"))
+        .filter(|event| {
+            serde_json::to_value(event).unwrap()["type"].as_str().unwrap().starts_with("compaction")
+        })
         .collect();
     assert!(!compactions.is_empty(), "nothing was compacted");
     insta::assert_snapshot!(lines(&compactions));

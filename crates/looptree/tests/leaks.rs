@@ -175,7 +175,8 @@ async fn use_one(way: Use, folder: &Path) {
             let mut events = one.prompt("go").unwrap();
             let mut started = 0;
             while started < TOOLS {
-                started += usize::from(matches!(events.recv().await, Some(AgentEvent::ToolExecutionStart { .. })));
+                started +=
+                    usize::from(matches!(events.recv().await, Some(AgentEvent::ToolExecutionStart { .. })));
             }
             one.abort();
             assert!(matches!(events.end().await, RunEnd::Aborted(_)));

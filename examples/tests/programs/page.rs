@@ -37,7 +37,8 @@ fn the_page_shows_the_first_lines_of_what_the_programs_print() {
         while let Some(line) = lines.next() {
             let Some(name) = line.strip_prefix(COMMAND) else { continue };
             let name = name.replace(" -- ", "_");
-            let Ok(snapshot) = std::fs::read_to_string(root().join(format!("tests/snapshots/programs__{name}.snap")))
+            let Ok(snapshot) =
+                std::fs::read_to_string(root().join(format!("tests/snapshots/programs__{name}.snap")))
             else {
                 continue;
             };

@@ -11,7 +11,8 @@ use crate::{program, shown_with_input};
 /// REQ-175. The chat with `/model`, `/clear` and `/quit`.
 #[test]
 fn the_repl_streams_answers_clears_the_conversation_and_quits() {
-    let shown = shown_with_input("repl", &[], "Hi.\nMore.\n/clear\nHi again.\n/model nowhere\n/quit\nunread\n");
+    let shown =
+        shown_with_input("repl", &[], "Hi.\nMore.\n/clear\nHi again.\n/model nowhere\n/quit\nunread\n");
     let answers: Vec<&str> = shown.lines().filter(|line| line.contains("I received")).collect();
     assert!(answers[0].contains('1') && answers[1].contains('3'), "the conversation grows:\n{shown}");
     assert!(answers[2].contains('1'), "/clear forgets it:\n{shown}");
@@ -34,7 +35,8 @@ async fn the_repl_changes_the_model() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     let server = Router::new().route("/api/chat", post(reply));
     let served = tokio::spawn(async move { axum::serve(listener, server).await });
-    let input = format!("Hi.\n/model {{\"model\":\"ollama/tiny\",\"base_url\":\"{url}\"}}\nWho are you?\n/quit\n");
+    let input =
+        format!("Hi.\n/model {{\"model\":\"ollama/tiny\",\"base_url\":\"{url}\"}}\nWho are you?\n/quit\n");
     let shown = tokio::task::spawn_blocking(move || shown_with_input("repl", &[], &input)).await.unwrap();
     served.abort();
     assert!(shown.contains("I received 1 messages.\n"), "{shown}");

@@ -1,6 +1,7 @@
 //! Two branches in folders of their own, a judge, and the winner's files.
 //!
-//! `cargo run --example branches`: the models follow a script, so it needs no network and no key.
+//! `cargo run -p looptree-examples --example branches` answers from a script. `-- --model anthropic/claude-sonnet-5-5` asks a
+//! model; `docs/examples.md` lists the names and keys of all providers.
 #![expect(clippy::print_stdout, reason = "a program that talks to a person")]
 
 mod script;
@@ -20,7 +21,10 @@ async fn main() -> Result<()> {
     let sessions = tempfile::tempdir()?;
     let store = JsonStore::open(sessions.path())?;
 
-    let mut agent = looptree::agent(ModelConfig::default()).with_system_prompt("You are a careful editor.");
+    let model = looptree_examples::model()?;
+    let is_scripted = model.is_none();
+    let mut agent =
+        looptree::agent(model.unwrap_or_default()).with_system_prompt("You are a careful editor.");
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
 
     // Each branch has a folder, tools that stay in it, and a model.
@@ -30,16 +34,22 @@ async fn main() -> Result<()> {
         .iter()
         .zip(texts)
         .map(|(folder, text)| {
-            let model = Arc::new(script::Editor::new(text));
+            let script = Arc::new(script::Editor::new(text));
             BranchSpec::asking("Make the greeting in greeting.txt friendlier.")
                 .with_tools(folder.tools(Workspace::tools))
-                .configure(move |config| config.services.provider = model)
+                .configure(move |config| {
+                    if is_scripted {
+                        config.services.provider = script;
+                    }
+                })
         })
         .collect();
 
     // A model compares the two answers.
     let mut judge = agent.config();
-    judge.services.provider = Arc::new(script::Judge);
+    if is_scripted {
+        judge.services.provider = Arc::new(script::Judge);
+    }
 
     let (tx, mut events) = looptree::event_channel();
     let watch = async {

@@ -2,8 +2,9 @@
 //! of the agent is alive, and another worker finishes the run.
 //!
 //! `cargo xtask restate` installs a Restate server below `target`, once. Then
-//! `cargo run -p looptree-examples --features durable --example durable`: the model follows a script, so it needs no key.
-//! The guide `docs/guides/scale-out.md` explains it.
+//! `cargo run -p looptree-examples --features durable --example durable` answers from a script.
+//! `-- --model anthropic/claude-sonnet-5-5` asks a model; `docs/examples.md` lists the names and keys of all providers. The
+//! guide `docs/guides/scale-out.md` explains it.
 #![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 #![expect(clippy::disallowed_methods, reason = "it starts a server and workers as its own processes")]
 
@@ -20,9 +21,9 @@ use serde_json::json;
 
 use server::{Server, free_port};
 
-/// The agent of all workers. A program of yours gives `ModelConfig::anthropic(..)` and no provider.
-fn deployer() -> DurableAgent {
-    let model = ScriptedProvider::responding(|request| {
+/// The agent of all workers.
+fn deployer() -> Result<DurableAgent> {
+    let script = ScriptedProvider::responding(|request| {
         let results = request.history.llm_messages().filter(|message| message.as_tool_result().is_some());
         if results.count() == 0 {
             ScriptedReply::call("c1", "deploy", json!({"to": "production"}))
@@ -31,18 +32,20 @@ fn deployer() -> DurableAgent {
         }
     });
     let deploy = ScriptedTool::saying("deploy", "deployed").asking("Deploy to production?");
-    DurableAgent::new("deployer")
-        .model(ModelConfig::default())
-        .provider(model)
+    let agent = DurableAgent::new("deployer")
         .system_prompt("You deploy what the user asks for.")
-        .tools([std::sync::Arc::new(deploy.with_effects(Effects::Once)) as _])
+        .tools([std::sync::Arc::new(deploy.with_effects(Effects::Once)) as _]);
+    Ok(match looptree_examples::model()? {
+        Some(model) => agent.model(model),
+        None => agent.model(ModelConfig::default()).provider(script),
+    })
 }
 
 #[tokio::main]
 async fn main() -> Result<()> {
-    let mut arguments = std::env::args().skip(1);
+    let mut arguments = looptree_examples::arguments().into_iter();
     if let (Some("worker"), Some(address)) = (arguments.next().as_deref(), arguments.next()) {
-        return Ok(restate::serve(deployer(), address.parse()?).await?);
+        return Ok(restate::serve(deployer()?, address.parse()?).await?);
     }
     let Some(server) = Server::start().await? else {
         println!("skipped: no Restate server; `cargo xtask restate` installs one");
@@ -80,7 +83,7 @@ struct Worker(Child);
 impl Worker {
     fn start(address: SocketAddr) -> Result<Self> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg("worker").arg(address.to_string()).stdin(Stdio::null());
+        command.arg("worker").arg(address.to_string()).args(std::env::args().skip(1)).stdin(Stdio::null());
         Ok(Self(command.spawn().context("the worker cannot be started")?))
     }
 

@@ -1,8 +1,8 @@
 //! A front desk with two specialists: tasks that are delegated to both at once, an approval that one of them needs, and a
 //! hand-off of the conversation to one of them.
 //!
-//! `cargo run --example specialists`: the models follow a script, so it needs no network and no key. The guide
-//! `docs/guides/multi-agent.md` explains it.
+//! `cargo run -p looptree-examples --example specialists` answers from a script. `-- --model anthropic/claude-sonnet-5-5` asks
+//! a model; `docs/examples.md` lists the names and keys of all providers. The guide `docs/guides/multi-agent.md` explains it.
 #![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 
 mod board;
@@ -19,7 +19,7 @@ use roles::Role;
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<()> {
     let sessions = tempfile::tempdir()?;
-    let mut desk = Role::Desk.play(looptree::agent(ModelConfig::default()).with_provider(script::provider()));
+    let mut desk = Role::Desk.play(looptree_examples::agent(script::provider())?);
     let recorder = SessionRecorder::attach(&mut desk, JsonStore::open(sessions.path())?);
     let mut board = Board::default();
 

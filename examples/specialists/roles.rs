@@ -41,16 +41,11 @@ impl Role {
         }
     }
 
-    /// Each role may have a model of its own; a small one is enough for a specialist.
-    fn model(self) -> ModelConfig {
-        ModelConfig::new(looptree::model::ApiProtocol::AnthropicMessages, "office", self.name())
-    }
-
-    fn tools(self) -> Vec<Arc<dyn AgentTool>> {
+    fn tools(self, model: &ModelConfig) -> Vec<Arc<dyn AgentTool>> {
         match self {
             Self::Desk => vec![
-                Arc::new(Self::Billing.specialist()),
-                Arc::new(Self::Shipping.specialist()),
+                Arc::new(Self::Billing.specialist(model)),
+                Arc::new(Self::Shipping.specialist(model)),
                 Arc::new(hand_over()),
             ],
             Self::Billing => vec![Arc::new(refund()), Arc::new(hand_over())],
@@ -59,11 +54,12 @@ impl Role {
     }
 
     /// The role as a tool of the desk: it works on one task and returns its answer.
-    fn specialist(self) -> SubAgentTool {
-        SubAgentTool::new(self.name(), self.model())
+    fn specialist(self, model: &ModelConfig) -> SubAgentTool {
+        let tools = self.tools(model).into_iter().filter(|tool| tool.name() != HAND_OVER);
+        SubAgentTool::new(self.name(), model.clone())
             .with_description(format!("Gives a task to the specialist for {}.", self.name()))
             .with_system_prompt(self.prompt())
-            .with_tools(self.tools().into_iter().filter(|tool| tool.name() != HAND_OVER).collect::<Vec<_>>())
+            .with_tools(tools.collect::<Vec<_>>())
     }
 
     /// Makes an agent that begins in this role. The policy holds for all roles and for the sub-agents of each.
@@ -76,9 +72,10 @@ impl Role {
 
     /// Lets this role continue the conversation of the agent. The history, the session and the hooks stay.
     pub(crate) fn take_over(self, agent: &mut BasicAgent) {
+        // All roles have the model of the agent. `set_model` gives a role another one.
+        let model = ModelConfig::clone(&agent.config().model);
         agent.set_system_prompt(self.prompt());
-        agent.set_model(self.model());
-        agent.set_tools(self.tools());
+        agent.set_tools(self.tools(&model));
         // The name is in the events of the runs that follow, and in the ids of their loops.
         agent.set_config(|config| config.policy.config_id = Some(self.name().to_owned()));
     }

@@ -1,4 +1,4 @@
-//! The models of all roles, following a script. Each request names its role by the id of the model.
+//! The script of all roles. Each request names its role by its system prompt.
 
 use looptree::provider::ModelRequest;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
@@ -14,7 +14,8 @@ fn reply(request: &ModelRequest) -> ScriptedReply {
     let last = request.messages().last().map(Message::text).unwrap_or_default();
     let results: Vec<String> =
         request.messages().filter(|m| m.role() == "toolResult").map(Message::text).collect();
-    match request.model.id.as_str() {
+    let prompt = request.system_prompt.as_ref();
+    match ["desk", "billing", "shipping"].into_iter().find(|role| prompt.contains(role)).unwrap_or_default() {
         "desk" if last.starts_with("Invoice 17") => ScriptedReply::new()
             .and_call("a", "billing", json!({"task": "Refund invoice 17, which was charged twice."}))
             .and_call("b", "shipping", json!({"task": "Find parcel 4."})),

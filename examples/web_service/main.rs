@@ -1,10 +1,12 @@
-//! An agent behind an HTTP service: `ORDER_DESK_KEY=... cargo run --example web_service`.
+//! An agent behind an HTTP service: `ORDER_DESK_KEY=... cargo run --example web_service`. A script answers;
+//! `-- --model anthropic/claude-sonnet-5-5` asks a model (`docs/examples.md`).
 #![allow(clippy::disallowed_methods, reason = "a program reads its environment")]
 use axum::{Router, response::Html, routing::get};
 use looptree::hooks::{Decision, ToolPolicy, ToolRule};
 use looptree::model::Secret;
 use looptree::prelude::*;
 use looptree::serve::{ConversationRef, Key, Service};
+use looptree::testing::ScriptedProvider;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -43,8 +45,8 @@ pub fn routes(service: &Service) -> Router {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let key = std::env::var("ORDER_DESK_KEY")?;
-    let model = ModelConfig::anthropic("claude-sonnet-4-6", "Sonnet", std::env::var("ANTHROPIC_API_KEY")?);
-    let service = service("order-desk", &key, looptree::agent(model))?;
+    let script = ScriptedProvider::responding(|_| "I follow a script and order nothing.".into());
+    let service = service("order-desk", &key, looptree_examples::agent(script)?)?;
     service.recover().await?;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
     let closing = service.clone();

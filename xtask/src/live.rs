@@ -129,7 +129,7 @@ fn call(
         }
     }
     let model = model.unwrap_or(provider.model);
-    let words = "run --quiet --locked -p looptree-examples --features live --example live --";
+    let words = "run --quiet --locked -p looptree-examples --features all-providers --example live --";
     let words = words.split(' ').chain([model, "--protocol", provider.protocol]);
     Ok((words.map(str::to_owned).collect(), environment))
 }

@@ -37,7 +37,8 @@ pub(crate) async fn choose(settings: &Settings) -> Result<Option<ModelConfig>> {
     }
     let Some(server) = ollama_server::find().await else { return Ok(None) };
     let model = server.best_model();
-    Ok(model.map(|id| catalogue::configure(ModelConfig::ollama(id).with_base_url(server.url))))
+    let model = model.map(|id| catalogue::configure(ModelConfig::ollama(id).with_base_url(server.url)));
+    model.map(|model| priced(model, settings)).transpose()
 }
 
 /// Returns the model that a text names, with its key.
@@ -79,8 +80,25 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
         Some(variable) if model.api_key.is_none() && url.is_none() => Err(usage(format!(
             "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env"
         ))),
-        _ => Ok(model),
+        _ => priced(model, settings),
     }
+}
+
+/// Returns the model with the prices of the settings. A budget of money needs them.
+fn priced(model: ModelConfig, settings: &Settings) -> Result<ModelConfig> {
+    let model = match &settings.prices.value {
+        Some(prices) => prices.apply(model),
+        None => model,
+    };
+    if settings.budget.value.is_some() && !model.cost.is_known() {
+        let name = format!("{}/{}", model.provider, model.id);
+        return Err(usage(format!(
+            "the budget limits money, and the prices of {name} are not known. Set them with --price INPUT,OUTPUT in dollars \
+             per million tokens (0 for a free model), or in the configuration file under [prices]: {name:?} = \"0.20,0.60\"; \
+             or limit tokens instead with --max-tokens-total"
+        )));
+    }
+    Ok(model)
 }
 
 fn environment(name: &str) -> Option<String> {

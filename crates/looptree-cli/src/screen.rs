@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::args::Color;
-use crate::text::{plain, wrap};
+use crate::text::{fold, plain, wrap};
 use markdown::Markdown;
 use status::Status;
 
@@ -72,6 +72,15 @@ fn styled(text: &str) -> String {
     }
     shown.push_str(&plain(rest));
     shown
+}
+
+/// Returns how the further rows of a line begin that is wider than the terminal: indented, and behind the mark of a text in the
+/// question of a call.
+fn lead_of(line: &str) -> String {
+    let text = line.trim_start_matches(' ');
+    let indent = line.strip_suffix(text).unwrap_or_default();
+    let is_quoted = ["| ", "+ ", "= "].iter().any(|mark| text.starts_with(mark));
+    format!("{indent}{}", if is_quoted { "+ " } else { "  " })
 }
 
 #[derive(Default)]
@@ -208,7 +217,17 @@ impl Screen {
     pub(crate) fn error_line(&self, text: &str) {
         let mut state = self.state();
         self.end_reply(&mut state);
-        self.above(&mut state, &format!("{text}\n"));
+        if !self.live {
+            return self.above(&mut state, &format!("{text}\n"));
+        }
+        let mut shown = String::new();
+        for line in styled(text).split('\n') {
+            for row in fold(line.trim_end_matches(' '), self.width(), &lead_of(line)) {
+                shown.push_str(row.trim_end_matches(' '));
+                shown.push('\n');
+            }
+        }
+        self.above(&mut state, &shown);
     }
 
     /// A styled text that is broken between words, each line with this indentation.

@@ -98,7 +98,7 @@ async fn of_file(file: &Path) -> Result<(String, Salvaged)> {
 #[cfg(feature = "sqlite")]
 async fn of_database(file: &Path, id: Option<&str>) -> Result<(String, Salvaged)> {
     let store = looptree::session::SqliteStore::open(file)?;
-    let ids = store.list_session_ids()?;
+    let ids = store.list_session_ids().await?;
     let id = match (id, &ids[..]) {
         (Some(id), _) => id.to_owned(),
         (None, [id]) => id.as_str().to_owned(),
@@ -113,7 +113,6 @@ async fn of_database(file: &Path, id: Option<&str>) -> Result<(String, Salvaged)
 
 /// Databases need the feature `sqlite`.
 #[cfg(not(feature = "sqlite"))]
-#[expect(clippy::unused_async, reason = "the form with the feature sqlite waits")]
 async fn of_database(file: &Path, _id: Option<&str>) -> Result<(String, Salvaged)> {
     bail!(usage(format!(
         "{} is a database of sessions, which this build cannot read; install one that can: \

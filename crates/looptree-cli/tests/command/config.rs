@@ -217,6 +217,12 @@ async fn a_broken_file_of_a_project_does_not_stop_the_commands_that_do_not_need_
     assert_eq!(dir.run(&["sessions"]).await.code, 2);
     assert_eq!(dir.run(&["models", "anthropic"]).await.code, 0);
     assert_eq!(dir.run(&["config", "--paths"]).await.code, 0);
+    // These read no configuration at all.
+    write(&dir.path().join(".looptree/config.toml"), "model = ");
+    for words in [&["--version"][..], &["--help"], &["sessions", "--help"]] {
+        let said = dir.run(words).await;
+        assert!(said.code == 0 && said.err.is_empty(), "{words:?}: {said:?}");
+    }
 }
 
 #[tokio::test]

@@ -111,9 +111,9 @@ async fn run(cli: Cli) -> Result<Exit> {
 /// without the project's file.
 fn tolerance(command: Option<&Command>) -> Broken {
     match command {
-        Some(
-            Command::Sessions { .. } | Command::View { .. } | Command::Pending | Command::Answer { .. },
-        ) => Broken::SkipsProject,
+        Some(Command::Sessions { .. } | Command::View { .. } | Command::Pending | Command::Answer { .. }) => {
+            Broken::SkipsProject
+        }
         Some(Command::Models { .. } | Command::Replay { .. } | Command::Config { paths: true }) => {
             Broken::SkipsAll
         }

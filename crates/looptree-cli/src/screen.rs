@@ -217,17 +217,20 @@ impl Screen {
     pub(crate) fn error_line(&self, text: &str) {
         let mut state = self.state();
         self.end_reply(&mut state);
+        self.above(&mut state, &(self.rows_of(text).join("\n") + "\n"));
+    }
+
+    /// Returns the rows that a line takes: on a terminal no row is wider than it, and words are broken only if they are.
+    pub(crate) fn rows_of(&self, text: &str) -> Vec<String> {
         if !self.live {
-            return self.above(&mut state, &format!("{text}\n"));
+            return vec![text.to_owned()];
         }
-        let mut shown = String::new();
-        for line in styled(text).split('\n') {
-            for row in fold(line.trim_end_matches(' '), self.width(), &lead_of(line)) {
-                shown.push_str(row.trim_end_matches(' '));
-                shown.push('\n');
-            }
-        }
-        self.above(&mut state, &shown);
+        let text = styled(text);
+        let rows = text.split('\n').flat_map(|line| {
+            let line = line.trim_end_matches(' ');
+            fold(line, self.width(), &lead_of(line))
+        });
+        rows.map(|row| row.trim_end_matches(' ').to_owned()).collect()
     }
 
     /// A styled text that is broken between words, each line with this indentation.

@@ -4,7 +4,10 @@ use looptree::model::Secret;
 
 /// What the keyring has for a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(not(feature = "keyring"), expect(dead_code, reason = "only a build with the feature keyring has keys"))]
+#[cfg_attr(
+    not(feature = "keyring"),
+    expect(dead_code, reason = "only a build with the feature keyring has keys")
+)]
 pub(crate) enum Stored {
     Key(Secret),
     Nothing,

@@ -45,7 +45,13 @@ struct Hunk {
 
 impl Updates {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, used: BTreeSet::new(), open: BTreeMap::new(), rejected: BTreeSet::new(), told_failures: false }
+        Self {
+            root,
+            used: BTreeSet::new(),
+            open: BTreeMap::new(),
+            rejected: BTreeSet::new(),
+            told_failures: false,
+        }
     }
 
     /// Returns the failures the first time, and nothing later.

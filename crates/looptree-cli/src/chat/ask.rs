@@ -51,6 +51,7 @@ impl Asker<'_> {
             }
         }
         let lines = self.lines_of(question);
+        let lines: Vec<String> = lines.iter().flat_map(|line| self.screen.rows_of(line)).collect();
         let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
         let mut hidden = lines.len().saturating_sub(room);
         for line in lines.iter().take(room) {
@@ -73,7 +74,9 @@ impl Asker<'_> {
             let (first, reason) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
             match (first.to_lowercase().as_str(), reason.is_empty()) {
                 // A pasted reason is one, and denies.
-                (word, no_reason) if source == Source::Pasted && (no_reason || !matches!(word, "n" | "no")) => {
+                (word, no_reason)
+                    if source == Source::Pasted && (no_reason || !matches!(word, "n" | "no")) =>
+                {
                     self.say(NO_PASTE);
                 }
                 ("y" | "yes" | "a" | "always", true) if hidden > 0 => {

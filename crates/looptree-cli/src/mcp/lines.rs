@@ -5,7 +5,7 @@ use rmcp::model::{ErrorData, ServerJsonRpcMessage};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
@@ -42,7 +42,8 @@ async fn split(input: impl AsyncRead + Unpin, mut readable: DuplexStream, tell: 
     while let Some(line) = lines.next().await {
         let error = match line {
             Ok(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(line) => match serde_json::from_slice::<IgnoredAny>(&line) {
+            // Whole values are built, because text that only is skipped can still be unreadable.
+            Ok(line) => match serde_json::from_slice::<Value>(&line) {
                 Ok(_) => {
                     let passed = readable.write_all(&line).await;
                     if passed.is_err() || readable.write_all(b"\n").await.is_err() {

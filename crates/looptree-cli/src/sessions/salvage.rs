@@ -73,7 +73,11 @@ fn is_database(file: &Path) -> Result<bool> {
     let cannot = || format!("cannot read {}", file.display());
     let mut head = Vec::new();
     let length = u64::try_from(DATABASE.len())?;
-    std::fs::File::open(file).with_context(cannot)?.take(length).read_to_end(&mut head).with_context(cannot)?;
+    std::fs::File::open(file)
+        .with_context(cannot)?
+        .take(length)
+        .read_to_end(&mut head)
+        .with_context(cannot)?;
     Ok(head == DATABASE)
 }
 
@@ -89,8 +93,7 @@ async fn of_file(file: &Path) -> Result<(String, Salvaged)> {
         )));
     };
     let folder = real.parent().map(PathBuf::from).unwrap_or_default();
-    let salvaged =
-        JsonStore::open(folder)?.salvage_session(&id).await.with_context(|| nothing(&id))?;
+    let salvaged = JsonStore::open(folder)?.salvage_session(&id).await.with_context(|| nothing(&id))?;
     Ok((id, salvaged))
 }
 
@@ -104,7 +107,11 @@ async fn of_database(file: &Path, id: Option<&str>) -> Result<(String, Salvaged)
         (None, [id]) => id.as_str().to_owned(),
         (None, ids) => {
             let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
-            bail!(usage(format!("{} has several sessions; name one with --id: {}", file.display(), ids.join(", "))))
+            bail!(usage(format!(
+                "{} has several sessions; name one with --id: {}",
+                file.display(),
+                ids.join(", ")
+            )))
         }
     };
     let salvaged = store.salvage_session(&id).await.with_context(|| nothing(&id))?;

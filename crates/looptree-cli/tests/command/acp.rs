@@ -276,18 +276,23 @@ async fn a_rejected_call_does_not_run_and_the_model_reads_why() {
 #[tokio::test]
 async fn a_call_that_never_runs_is_never_in_progress() {
     let (project, model) = (Project::new(), Model::start().await);
-    with_agent(&project, &[&model.words()[..], &["--plan-only".to_owned()]].concat(), allow, async |to, seen| {
-        let session = new_session(&to, &project).await?;
-        for task in ["run it", "use nothing at all"] {
+    with_agent(
+        &project,
+        &[&model.words()[..], &["--plan-only".to_owned()]].concat(),
+        allow,
+        async |to, seen| {
+            let session = new_session(&to, &project).await?;
+            for task in ["run it", "use nothing at all"] {
+                seen.clear();
+                prompt(&to, &session, task).await?;
+                assert_eq!(seen.all_statuses(), [ToolCallStatus::Pending, ToolCallStatus::Failed], "{task}");
+            }
             seen.clear();
-            prompt(&to, &session, task).await?;
-            assert_eq!(seen.all_statuses(), [ToolCallStatus::Pending, ToolCallStatus::Failed], "{task}");
-        }
-        seen.clear();
-        prompt(&to, &session, "find x").await?;
-        assert!(seen.all_statuses().contains(&ToolCallStatus::InProgress));
-        Ok(())
-    })
+            prompt(&to, &session, "find x").await?;
+            assert!(seen.all_statuses().contains(&ToolCallStatus::InProgress));
+            Ok(())
+        },
+    )
     .await;
 }
 

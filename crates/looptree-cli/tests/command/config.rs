@@ -252,7 +252,10 @@ async fn a_budget_of_money_needs_prices_which_a_flag_or_a_file_can_set() {
     let said = dir.ask(&model, &["-p", "say x"]).await;
     assert!(said.code == 0 && said.err.contains("$0.0154"), "{said:?}");
     let said = dir.run(&["config"]).await;
-    assert!(said.out.contains("prices = { \"local/scripted\" = \"10.00,100.00,10.00,10.00\" }  # "), "{said:?}");
+    assert!(
+        said.out.contains("prices = { \"local/scripted\" = \"10.00,100.00,10.00,10.00\" }  # "),
+        "{said:?}"
+    );
     // A project cannot lower the prices, which would raise the budget.
     std::fs::remove_file(dir.user_config()).unwrap();
     write(&dir.path().join(".looptree/config.toml"), "[prices]\n\"*\" = \"0\"\n");

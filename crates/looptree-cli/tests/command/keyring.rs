@@ -9,7 +9,12 @@ async fn without_a_keyring_a_missing_key_is_one_sentence_and_no_hang() {
     let dir = Project::new();
     let mut command = dir.command();
     let nowhere = format!("unix:path={}", dir.home().join("no-bus").display());
-    command.env("DBUS_SESSION_BUS_ADDRESS", nowhere).args(["-p", "--model", "anthropic/claude-sonnet-4-6", "x"]);
+    command.env("DBUS_SESSION_BUS_ADDRESS", nowhere).args([
+        "-p",
+        "--model",
+        "anthropic/claude-sonnet-4-6",
+        "x",
+    ]);
     let said = finish(command, "").await;
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("ANTHROPIC_API_KEY is not set") && said.err.contains("keyring"), "{said:?}");

@@ -138,7 +138,10 @@ async fn a_task_and_its_continuation_return_structured_results_with_progress() {
     let start = &first["session_id"].as_str().unwrap()[..8];
     let more = json!({"session_id": start, "message": "say mild"});
     let continued = report(&call(&client, "continue", more).await);
-    assert_eq!((&continued["session_id"], &continued["answer"]), (&first["session_id"], &json!("It is mild.")));
+    assert_eq!(
+        (&continued["session_id"], &continued["answer"]),
+        (&first["session_id"], &json!("It is mild."))
+    );
     let lost = call(&client, "continue", json!({"session_id": "none", "message": "x"})).await;
     assert!(lost.is_error == Some(true) && text(&lost).contains("no session"), "{lost:?}");
     end(client, child).await;
@@ -364,7 +367,16 @@ async fn an_unreadable_line_is_answered_with_a_parse_error_and_does_not_end_the_
         let line = tokio::time::timeout(HANG, lines.next_line()).await.expect("no answer").unwrap().unwrap();
         serde_json::from_str(&line).unwrap()
     };
-    let broken: [&[u8]; 4] = [b"{\"jsonrpc\": \"2.0\", \"id\": 1", b"hello", b"\xff\xfe", b"{}}"];
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let broken: [&[u8]; 7] = [
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1",
+        b"hello",
+        b"\xff\xfe",
+        b"{}}",
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"\xff\"}",
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"\\ud800\"}",
+        deep.as_bytes(),
+    ];
     for line in broken {
         input.write_all(line).await.unwrap();
         input.write_all(b"\n\n").await.unwrap();
@@ -377,7 +389,11 @@ async fn an_unreadable_line_is_answered_with_a_parse_error_and_does_not_end_the_
     assert_eq!(answer().await["error"]["code"], -32700);
     input.write_all(stateless(2, "tools/list", json!({})).as_bytes()).await.unwrap();
     let tools = answer().await;
-    assert_eq!((&tools["id"], tools["result"]["tools"].as_array().map(Vec::len)), (&json!(2), Some(3)), "{tools}");
+    assert_eq!(
+        (&tools["id"], tools["result"]["tools"].as_array().map(Vec::len)),
+        (&json!(2), Some(3)),
+        "{tools}"
+    );
     // The last line is answered before the program ends.
     input.write_all(b"{").await.unwrap();
     drop(input);

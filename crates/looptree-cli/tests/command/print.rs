@@ -232,7 +232,8 @@ async fn the_usage_is_reported_while_a_question_waits() {
     let model = Model::start().await;
     let dir = Project::new();
     for json in [&[][..], &["--json"]] {
-        let said = dir.ask(&model, &[&["-p", "--wait", "--price", "10,100", "run it"][..], json].concat()).await;
+        let said =
+            dir.ask(&model, &[&["-p", "--wait", "--price", "10,100", "run it"][..], json].concat()).await;
         assert_eq!(said.code, 3, "{said:?}");
         assert!(said.err.contains("usage: 1200 tokens in, 34 out, $0.0154"), "{said:?}");
     }

@@ -193,7 +193,10 @@ async fn what_can_be_read_of_a_damaged_session_becomes_a_new_one() {
     let new = dir.session_ids().into_iter().find(|new| *new != id).unwrap();
     assert!(said.out.contains(&format!("session {new} has the ")), "{said:?}");
     let shown = dir.run(&["sessions", "show", &new]).await;
-    assert!(shown.code == 0 && shown.out.contains("It is walnut.") && shown.out.contains("say hazelnut"), "{shown:?}");
+    assert!(
+        shown.code == 0 && shown.out.contains("It is walnut.") && shown.out.contains("say hazelnut"),
+        "{shown:?}"
+    );
     let continues = dir.ask(&model, &["-p", "--resume", &new, "say cashew"]).await;
     let can = said.out.contains(&format!("looptree --resume {new} continues it"));
     assert_eq!(can, continues.code == 0, "{said:?} {continues:?}");

@@ -30,7 +30,8 @@ fn nothing_of_a_call_is_cut_or_hidden() {
 /// A long line is broken behind blanks, and its parts are the line.
 #[test]
 fn a_long_command_is_broken_between_words_and_loses_no_blank() {
-    let words = ["cargo", "test", " --workspace", "--all-features", "--no-fail-fast", "  --", "--include-ignored"];
+    let words =
+        ["cargo", "test", " --workspace", "--all-features", "--no-fail-fast", "  --", "--include-ignored"];
     let command = [&words[..], &words, &words].concat().join(" ") + &" ".repeat(70) + "end";
     let text = view(json!({ "command": command })).to_string();
     let rows = text.lines().filter_map(|row| row.strip_prefix("      | ").or(row.strip_prefix("      + ")));

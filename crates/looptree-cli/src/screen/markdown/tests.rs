@@ -4,7 +4,10 @@ use super::*;
 #[test]
 fn a_link_is_its_text_and_its_address() {
     for (text, shown) in [
-        ("see [the book](https://doc.rust-lang.org/book) first", "see the book (https://doc.rust-lang.org/book) first"),
+        (
+            "see [the book](https://doc.rust-lang.org/book) first",
+            "see the book (https://doc.rust-lang.org/book) first",
+        ),
         ("[a](u) and [b](v)", "a (u) and b (v)"),
         ("[https://x.y](https://x.y)", "https://x.y"),
         ("[](https://x.y)", "https://x.y"),

@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, StopReason, TextContent, UsageUpdate,
 };
 use agent_client_protocol::{Client, Error};
+use looptree::compat::SeedVerbs as _;
 use looptree::event::Ended;
 use looptree::prelude::*;
 use looptree::{Question, message};
@@ -118,14 +119,11 @@ impl Front for Editor<'_> {
         }
         let updates = self.updates().event(event);
         self.send(updates);
-        match event {
-            AgentEvent::MessageEnd { message, superseded: false, .. } => {
-                if let Some(reply) = message.as_llm().and_then(looptree::Message::as_assistant) {
-                    self.send(vec![self.usage(&reply.usage)]);
-                    self.cut_off = reply.stop_reason == message::StopReason::Length;
-                }
-            }
-            _ => {}
+        if let AgentEvent::MessageEnd { message, superseded: false, .. } = event
+            && let Some(reply) = message.as_llm().and_then(looptree::Message::as_assistant)
+        {
+            self.send(vec![self.usage(&reply.usage)]);
+            self.cut_off = reply.stop_reason == message::StopReason::Length;
         }
     }
 

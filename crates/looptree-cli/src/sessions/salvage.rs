@@ -106,7 +106,7 @@ async fn of_database(file: &Path, id: Option<&str>) -> Result<(String, Salvaged)
         (Some(id), _) => id.to_owned(),
         (None, [id]) => id.as_str().to_owned(),
         (None, ids) => {
-            let ids: Vec<&str> = ids.iter().map(|id| id.as_str()).collect();
+            let ids: Vec<&str> = ids.iter().map(looptree::identity::SessionId::as_str).collect();
             bail!(usage(format!(
                 "{} has several sessions; name one with --id: {}",
                 file.display(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use looptree::budget::Money;
 use looptree::model::{CostConfig, ModelConfig};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -46,7 +47,7 @@ impl std::str::FromStr for Price {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let prices = text.split(',').map(|price| money(price.trim()).map(|money| money.micros()));
+        let prices = text.split(',').map(|price| money(price.trim()).map(Money::micros));
         let prices = prices.collect::<Result<Vec<u64>, String>>()?;
         let (input, output, read, write) = match prices[..] {
             [input] if input == 0 => (input, input, input, input),
@@ -72,7 +73,7 @@ impl std::fmt::Display for Price {
             return f.write_str("0");
         }
         let prices = [self.0.input, self.0.output, self.0.cache_read, self.0.cache_write];
-        let prices = prices.map(|micros| looptree::budget::Money::from_micros(micros).to_string());
+        let prices = prices.map(|micros| Money::from_micros(micros).to_string());
         f.write_str(&prices.join(","))
     }
 }

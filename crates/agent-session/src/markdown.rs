@@ -63,6 +63,10 @@ fn write_loop(out: &mut String, record: &LoopRecord) {
 }
 
 fn write_message(out: &mut String, message: &AgentMessage) {
+    if let Some(reason) = message.stopped_run_reason() {
+        let _ = writeln!(out, "\n### Stopped\n\nThe run was stopped: {reason}");
+        return;
+    }
     let message = match message {
         AgentMessage::Llm(llm) => &llm.message,
         AgentMessage::Extension(note) => {

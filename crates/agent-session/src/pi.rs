@@ -28,7 +28,7 @@ use crate::error::SessionError;
 use crate::model::Session;
 use crate::store::{Loss, MAX_FILE_BYTES, files};
 
-pub use write::export;
+pub use write::{export, export_from};
 
 /// The latest version of pi's files that can be read; the version that is written.
 pub const PI_VERSION: u64 = 3;

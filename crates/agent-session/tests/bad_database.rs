@@ -68,6 +68,10 @@ fn check(change: &str, expect: &str, kept: Option<(usize, usize)>) {
                 salvaged.losses
             );
             assert!(salvaged.losses.iter().all(|l| l.place.contains("sessions.db") && !l.reason.is_empty()));
+            // The database is named once.
+            for loss in &salvaged.losses {
+                assert_eq!(loss.to_string().matches("sessions.db").count(), 1, "{loss}");
+            }
             assert!(salvaged.session.loops.iter().all(|r| !r.is_open()));
         }
         (Err(_), None) => {}

@@ -218,7 +218,7 @@ fn what_is_intact_around_damage_is_salvaged() {
             let changed = kept.iter().find(|event| !is_end(event) && !was.contains(event));
             assert_eq!(changed, None, "{name}, line {}", damaged + 1);
             let named = format!("line {}", damaged + 1);
-            let told = salvaged.losses.iter().any(|loss| loss.reason.contains(&named));
+            let told = salvaged.losses.iter().any(|loss| loss.place.ends_with(&named));
             assert!(told || kept.len() == was.len(), "{name}, {named}: {:?}", salvaged.losses);
         }
     }
@@ -345,7 +345,8 @@ fn what_can_be_read_of_a_journal_with_a_bad_line_is_offered() {
     assert!(matches!(store.load_session("s-1"), Err(SessionError::Corrupt { .. })));
     let salvaged = store.salvage_session("s-1").unwrap();
     let loss = &salvaged.losses[0];
-    assert!(loss.reason.contains(&format!("line {}", bad + 1)), "{loss:?}");
+    assert!(loss.place.ends_with(&format!("s-1.journal.jsonl: line {}", bad + 1)), "{loss:?}");
+    assert_eq!(loss.to_string().matches("s-1.journal.jsonl").count(), 1, "{loss}");
     assert!(!salvaged.session.loops.is_empty());
     assert!(salvaged.session.loops.iter().all(|r| !r.is_open()));
     salvaged.session.history().unwrap();

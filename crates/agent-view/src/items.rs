@@ -85,6 +85,9 @@ fn is_zero(number: &u32) -> bool {
 impl<'s> Item<'s> {
     /// Returns the item of a message; `None` for a kind of message that this version does not know.
     pub(crate) fn of(message: &'s AgentMessage, cost: Amount, superseded: bool) -> Option<Self> {
+        if let Some(reason) = message.stopped_run_reason() {
+            return Some(Self::Note(Note::stopped(&reason)));
+        }
         let message = match message {
             AgentMessage::Llm(llm) => &llm.message,
             AgentMessage::Extension(note) => {

@@ -301,7 +301,9 @@ pub(crate) fn end_text(record: &LoopRecord) -> Option<String> {
 /// Returns the beginning of the first user message on one line.
 pub(crate) fn title(record: &LoopRecord) -> String {
     const LONGEST: usize = 120;
-    let user = |message: &&agent_core::MessageRef| matches!(message.as_llm(), Some(Message::User(_)));
+    let user = |message: &&agent_core::MessageRef| {
+        matches!(message.as_llm(), Some(Message::User(_))) && message.stopped_run_reason().is_none()
+    };
     let mut title = String::new();
     let mut length = 0;
     let text = record.messages.iter().find(user).map(|message| message.text()).unwrap_or_default();

@@ -9,6 +9,7 @@ use looptree::ThinkingLevel;
 use looptree::budget::Money;
 
 use crate::serve::ServeArgs;
+use crate::settings::{Price, named_price};
 
 /// A coding agent in your terminal and in scripts.
 ///
@@ -25,7 +26,7 @@ pub(crate) struct Cli {
 }
 
 const AFTER: &str = "Exit codes: 0 done, 1 the run or the command failed, 2 wrong command line or configuration, or no model, \
-3 a question waits, 130 interrupted, 141 nobody reads the output.";
+3 a question waits, 4 a part of a damaged session is lost, 130 interrupted, 141 nobody reads the output.";
 
 /// The task and how it is run.
 #[derive(Debug, Args)]
@@ -108,6 +109,10 @@ pub(crate) struct Flags {
     /// The maximum cost, for example 0.50. A chat then requests more; without a terminal the run ends.
     #[arg(long, value_name = "MONEY", global = true, value_parser = money)]
     pub(crate) budget: Option<Money>,
+    /// The prices of a model, in dollars per million tokens: INPUT,OUTPUT[,CACHE_READ[,CACHE_WRITE]], or 0 for a free one.
+    /// Without MODEL they are those of the model of the run.
+    #[arg(long, value_name = "[MODEL=]PRICES", global = true, value_parser = named_price)]
+    pub(crate) price: Vec<(String, Price)>,
     /// The maximum number of tokens, prompts and answers together.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_tokens_total: Option<u64>,
@@ -176,7 +181,7 @@ pub(crate) enum Color {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Lists, searches, shows, forks, exports and deletes the sessions of a directory.
+    /// Lists, searches, shows, forks, exports, salvages and deletes the sessions of a directory.
     Sessions {
         #[command(subcommand)]
         what: Option<Sessions>,
@@ -229,7 +234,7 @@ pub(crate) enum Command {
     },
     /// Shows the effective settings and where each comes from.
     Config {
-        /// Shows the paths of the configuration files only.
+        /// Shows only the paths of the configuration files and of the folder with the sessions.
         #[arg(long)]
         paths: bool,
     },
@@ -307,6 +312,19 @@ pub(crate) enum Sessions {
         /// Sends the text of the conversation, too.
         #[arg(long, requires = "otlp")]
         content: bool,
+    },
+    /// Writes the readable part of a damaged session as a new session, and lists what is lost. The damaged one does not change.
+    ///
+    /// Ends with code 0 if the session is not damaged, and with 4 if a part of it is lost and the rest was written.
+    Salvage {
+        /// The session: its id, the beginning of it, or a file of it, ID.json or ID.journal.jsonl.
+        session: String,
+        /// Writes the rest to this file as one document instead, which must not exist (docs/schema/session-v1.json).
+        #[arg(short, long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// The id of the session, if the file is a database of sessions with several.
+        #[arg(long)]
+        id: Option<String>,
     },
     /// Deletes sessions of the directory.
     Delete {

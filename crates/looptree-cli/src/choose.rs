@@ -8,6 +8,7 @@ use looptree::providers::catalogue;
 use crate::exit::usage;
 use crate::ollama_server;
 use crate::settings::Settings;
+use crate::stored_keys::{self, Stored};
 
 /// The models that are used if only a key is set, in this order.
 const USUAL: &[&str] = &[
@@ -31,13 +32,14 @@ pub(crate) async fn choose(settings: &Settings) -> Result<Option<ModelConfig>> {
     }
     for name in USUAL {
         let provider = name.split('/').next().unwrap_or_default();
-        if key_of(provider).is_some() {
+        if has_key(provider) {
             return by_name(name, settings).map(Some);
         }
     }
     let Some(server) = ollama_server::find().await else { return Ok(None) };
     let model = server.best_model();
-    Ok(model.map(|id| catalogue::configure(ModelConfig::ollama(id).with_base_url(server.url))))
+    let model = model.map(|id| catalogue::configure(ModelConfig::ollama(id).with_base_url(server.url)));
+    model.map(|model| priced(model, settings)).transpose()
 }
 
 /// Returns the model that a text names, with its key.
@@ -69,18 +71,38 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
     }
     let provider = model.provider.clone();
     let mut model = model.with_secrets(environment).map_err(|e| usage(e.to_string()))?;
-    if model.api_key.is_none()
-        && let Some(key) = stored_key(&provider)?
-    {
-        model = model.with_api_key(key);
+    let mut why = String::new();
+    if model.api_key.is_none() {
+        match stored_keys::key(&provider) {
+            Stored::Key(key) => model = model.with_api_key(key),
+            Stored::Nothing => {}
+            Stored::Unreadable(reason) => why = format!(" ({reason})"),
+        }
     }
     match key_variable(&provider) {
         // A server with an explicit address may need no key.
         Some(variable) if model.api_key.is_none() && url.is_none() => Err(usage(format!(
-            "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env"
+            "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env{why}"
         ))),
-        _ => Ok(model),
+        _ => priced(model, settings),
     }
+}
+
+/// Returns the model with the prices of the settings. A budget of money needs them.
+fn priced(model: ModelConfig, settings: &Settings) -> Result<ModelConfig> {
+    let model = match &settings.prices.value {
+        Some(prices) => prices.apply(model),
+        None => model,
+    };
+    if settings.budget.value.is_some() && !model.cost.is_known() {
+        let name = format!("{}/{}", model.provider, model.id);
+        return Err(usage(format!(
+            "the budget limits money, and the prices of {name} are not known. Set them with --price INPUT,OUTPUT in dollars \
+             per million tokens (0 for a free model), or in the configuration file under [prices]: {name:?} = \"0.20,0.60\"; \
+             or limit tokens instead with --max-tokens-total"
+        )));
+    }
+    Ok(model)
 }
 
 fn environment(name: &str) -> Option<String> {
@@ -89,32 +111,8 @@ fn environment(name: &str) -> Option<String> {
 
 /// Returns whether a provider's key is set, or the provider needs none.
 pub(crate) fn has_key(provider: &str) -> bool {
-    key_variable(provider).is_none() || key_of(provider).is_some()
-}
-
-fn key_of(provider: &str) -> Option<String> {
-    environment(key_variable(provider)?).or_else(|| stored_key(provider).ok().flatten())
-}
-
-/// Returns the key of a provider from the keyring of the operating system.
-#[cfg(feature = "keyring")]
-fn stored_key(provider: &str) -> Result<Option<String>> {
-    use anyhow::Context as _;
-    // Without a keyring, for example on a server, there is no key in it.
-    let Ok(entry) = keyring::v1::Entry::new("looptree", provider) else { return Ok(None) };
-    match entry.get_password() {
-        Ok(key) => Ok(Some(key)),
-        Err(keyring::v1::Error::NoEntry | keyring::v1::Error::NoStorageAccess(_)) => Ok(None),
-        Err(error) => {
-            Err(error).with_context(|| format!("cannot read the key of {provider} from the keyring"))
-        }
-    }
-}
-
-#[cfg(not(feature = "keyring"))]
-#[expect(clippy::unnecessary_wraps, reason = "the form with the feature keyring can fail")]
-fn stored_key(_provider: &str) -> Result<Option<String>> {
-    Ok(None)
+    let Some(variable) = key_variable(provider) else { return true };
+    environment(variable).is_some() || matches!(stored_keys::key(provider), Stored::Key(_))
 }
 
 /// Returns the message for a task without a model.

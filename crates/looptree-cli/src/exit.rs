@@ -13,6 +13,8 @@ pub(crate) enum Exit {
     Usage,
     /// A question waits in the session.
     Waits,
+    /// A part of a damaged session could not be salvaged.
+    Partial,
     /// The user interrupted the run.
     Interrupted,
     /// The reader of the output has closed it.
@@ -26,6 +28,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::Usage => 2,
             Exit::Waits => 3,
+            Exit::Partial => 4,
             Exit::Interrupted => 130,
             Exit::Unread => 141,
         })

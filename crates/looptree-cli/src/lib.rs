@@ -40,6 +40,7 @@ mod sessions;
 mod settings;
 mod setup;
 mod stdin;
+mod stored_keys;
 mod text;
 mod view;
 mod work;

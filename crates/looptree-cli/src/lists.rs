@@ -12,7 +12,8 @@ use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style};
 use crate::settings::{Settings, project_file, user_file};
-use crate::text::tokens;
+use crate::setup::sessions_of;
+use crate::text::{chain, tokens};
 
 /// Lists the known models.
 pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
@@ -68,6 +69,14 @@ pub(crate) fn config(
         let there = if path.is_file() { "" } else { " (does not exist)" };
         screen.line(&format!("{what}: {}{there}", path.display()));
     }
+    let sessions = sessions_of(settings, root);
+    match &sessions {
+        Ok(folder) => {
+            let there = if folder.is_dir() { "" } else { "; does not exist yet" };
+            screen.line(&format!("sessions: {} ({}{there})", folder.display(), settings.sessions.origin));
+        }
+        Err(error) => screen.line(&format!("sessions: {}", chain(error))),
+    }
     if paths {
         return Ok(Exit::Done);
     }
@@ -78,6 +87,9 @@ pub(crate) fn config(
     for row in &mut rows {
         if row.0 == "approve" && settings.approve.value.is_none() {
             row.1 = format!("\"{:?}\"", settings.approve()).to_lowercase();
+        }
+        if let ("sessions", Ok(folder)) = (row.0, &sessions) {
+            row.1 = serde_json::json!(folder).to_string();
         }
     }
     for (name, value, origin) in rows {

@@ -2,6 +2,7 @@
 
 mod ask;
 mod http;
+mod lines;
 mod report;
 mod tools;
 
@@ -22,9 +23,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::args::Flags;
-use crate::exit::{Exit, usage};
+use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::{Host, Served, told_to_end};
+use crate::sessions::among;
 use crate::text::chain;
 use crate::work::Watched;
 use ask::{Caller, Decided};
@@ -61,7 +63,7 @@ pub(crate) async fn run(flags: Flags, listen: Option<Listen>, screen: Screen) ->
 }
 
 async fn over_pipes(server: Server) -> Result<()> {
-    let running = match server.serve(rmcp::transport::stdio()).await {
+    let running = match server.serve(lines::over(tokio::io::stdin(), tokio::io::stdout())).await {
         Ok(running) => running,
         // A client that leaves before it introduces itself.
         Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
@@ -229,18 +231,23 @@ impl Server {
         Ok(root)
     }
 
-    /// Returns a session, which is opened if it is not.
+    /// Returns the session of an id or of the beginning of one. It is opened if it is not.
     async fn session(&self, id: &str, cwd: Option<&Path>) -> Result<Arc<Served<()>>> {
         if let Some(session) = self.host.get(id) {
             return Ok(session);
         }
         let root = self.directory(cwd)?;
-        let known = self.host.store(&root)?.list_session_ids()?;
-        if !known.iter().any(|known| known.as_str() == id) {
-            bail!(usage(format!("there is no session {id:?} of {}", root.display())));
+        let mut known = self.host.store(&root)?.list_session_ids()?;
+        // An open session can be one of another directory.
+        known.extend(self.host.ids());
+        known.sort();
+        known.dedup();
+        let id = among(&known, id)?;
+        if let Some(session) = self.host.get(&id) {
+            return Ok(session);
         }
         self.host.close_idle(MAX_OPEN.saturating_sub(1)).await;
-        self.host.open(&root, Some(id.to_owned()), Vec::new(), ()).await
+        self.host.open(&root, Some(id), Vec::new(), ()).await
     }
 }
 

@@ -13,7 +13,7 @@ use crate::args::{Cli, Color, Command, RunArgs, Sessions};
 use crate::exit::{Exit, UsageError, usage};
 use crate::mcp::Listen;
 use crate::screen::{Screen, Stream};
-use crate::settings::{Consent, Settings, directory};
+use crate::settings::{Broken, Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
 use crate::work::Events;
@@ -49,7 +49,8 @@ pub(crate) fn main() -> Exit {
         }
     };
     let ended = runtime.block_on(run(cli)).unwrap_or_else(|error| {
-        eprintln!("error: {}", plain(&chain(&error)));
+        let screen = Screen::new(Stream::Err, Color::Never);
+        screen.error_line(&format!("error: {}", plain(&chain(&error))));
         if error.downcast_ref::<UsageError>().is_some() { Exit::Usage } else { Exit::Failed }
     });
     // A thread that reads the standard input must not hold the end of the program.
@@ -82,14 +83,17 @@ async fn run(cli: Cli) -> Result<Exit> {
         }
         _ => {}
     }
-    let settings = Settings::load(&flags, &root, consent)?;
+    let settings = Settings::load(&flags, &root, consent, tolerance(command.as_ref()))?;
+    for warning in &settings.warnings {
+        eprintln!("warning: {}", plain(warning));
+    }
     let color = settings.color.value.unwrap_or(Color::Auto);
     let Some(command) = command else { return task(run, settings, root, color).await };
     let screen = Screen::new(Stream::Out, color);
     let store = || -> Result<JsonStore> { Ok(JsonStore::open(sessions_of(&settings, &root)?)?) };
     let ended = match command {
         Command::Sessions { what } => {
-            sessions::run(what.unwrap_or(Sessions::List { limit: 20 }), &store()?, &screen).await?
+            sessions::run(what.unwrap_or(Sessions::List { limit: 20 }), &store()?, &root, &screen).await?
         }
         Command::View { session, compare, output } => {
             view::run(&store()?, &session, compare.as_deref(), output, &screen).await?
@@ -110,6 +114,20 @@ async fn run(cli: Cli) -> Result<Exit> {
         | Command::Serve(_) => Exit::Done,
     };
     Ok(if screen.is_gone() { Exit::Unread } else { ended })
+}
+
+/// Returns what a command does about a configuration file that cannot be read. One that runs nothing of the project can do
+/// without the project's file.
+fn tolerance(command: Option<&Command>) -> Broken {
+    match command {
+        Some(Command::Sessions { .. } | Command::View { .. } | Command::Pending | Command::Answer { .. }) => {
+            Broken::SkipsProject
+        }
+        Some(Command::Models { .. } | Command::Replay { .. } | Command::Config { paths: true }) => {
+            Broken::SkipsAll
+        }
+        _ => Broken::Fails,
+    }
 }
 
 async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> Result<Exit> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::args::Color;
-use crate::text::{plain, wrap};
+use crate::text::{fold, plain, wrap};
 use markdown::Markdown;
 use status::Status;
 
@@ -72,6 +72,15 @@ fn styled(text: &str) -> String {
     }
     shown.push_str(&plain(rest));
     shown
+}
+
+/// Returns how the further rows of a line begin that is wider than the terminal: indented, and behind the mark of a text in the
+/// question of a call.
+fn lead_of(line: &str) -> String {
+    let text = line.trim_start_matches(' ');
+    let indent = line.strip_suffix(text).unwrap_or_default();
+    let is_quoted = ["| ", "+ ", "= "].iter().any(|mark| text.starts_with(mark));
+    format!("{indent}{}", if is_quoted { "+ " } else { "  " })
 }
 
 #[derive(Default)]
@@ -208,7 +217,20 @@ impl Screen {
     pub(crate) fn error_line(&self, text: &str) {
         let mut state = self.state();
         self.end_reply(&mut state);
-        self.above(&mut state, &format!("{text}\n"));
+        self.above(&mut state, &(self.rows_of(text).join("\n") + "\n"));
+    }
+
+    /// Returns the rows that a line takes: on a terminal no row is wider than it, and words are broken only if they are.
+    pub(crate) fn rows_of(&self, text: &str) -> Vec<String> {
+        if !self.live {
+            return vec![text.to_owned()];
+        }
+        let text = styled(text);
+        let rows = text.split('\n').flat_map(|line| {
+            let line = line.trim_end_matches(' ');
+            fold(line, self.width(), &lead_of(line))
+        });
+        rows.map(|row| row.trim_end_matches(' ').to_owned()).collect()
     }
 
     /// A styled text that is broken between words, each line with this indentation.

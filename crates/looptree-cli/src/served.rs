@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
+use looptree::identity::SessionId;
 use looptree::prelude::*;
 use looptree::tools::mcp::McpServer;
 use looptree::{CancellationToken, Message, Question};
@@ -129,6 +130,11 @@ impl<T> Host<T> {
     /// Returns the agent of a session that is open.
     pub(crate) fn get(&self, session: &str) -> Option<Arc<Served<T>>> {
         locked(&self.open).get(session).cloned()
+    }
+
+    /// Returns the ids of the open sessions.
+    pub(crate) fn ids(&self) -> Vec<SessionId> {
+        locked(&self.open).keys().map(|id| SessionId::from(id.as_str())).collect()
     }
 
     /// Ends the run of a session and closes it. Returns whether it was open.
@@ -304,9 +310,7 @@ impl<T> Served<T> {
             if event.depth > 0 {
                 continue;
             }
-            if let AgentEvent::TurnEnd { usage, .. } = &event.event {
-                locked(&self.meter).add(usage, &model);
-            }
+            locked(&self.meter).note(&event.event, &model);
             front.event(&event.event);
             watched.note(event.into_event());
         }

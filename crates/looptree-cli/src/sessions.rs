@@ -1,11 +1,14 @@
-//! The sessions of a directory: listing, searching, showing, forking, exporting, deleting.
+//! The sessions of a directory: listing, searching, showing, forking, exporting, salvaging, deleting.
 
+mod salvage;
 mod traces;
 
+use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
 use looptree::Timestamp;
+use looptree::identity::SessionId;
 use looptree::otel::Content;
 use looptree::prelude::*;
 use looptree::session::{
@@ -23,7 +26,7 @@ const MIN_PREFIX: usize = 4;
 /// Digits of an id in a list.
 const SHORT: usize = 8;
 
-pub(crate) async fn run(what: Sessions, store: &JsonStore, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(what: Sessions, store: &JsonStore, root: &Path, screen: &Screen) -> Result<Exit> {
     match what {
         Sessions::List { limit } => list(store, &SessionQuery::new().page(0, limit), screen).await,
         Sessions::Search { words } => {
@@ -36,7 +39,10 @@ pub(crate) async fn run(what: Sessions, store: &JsonStore, screen: &Screen) -> R
             traces::send(store, &id, &url, content, screen).await
         }
         Sessions::Export { id, form, output, .. } => {
-            export(store, &id, form, output.as_deref(), screen).await
+            export(store, root, &id, form, output.as_deref(), screen).await
+        }
+        Sessions::Salvage { session, output, id } => {
+            salvage::run(store, &session, id.as_deref(), output.as_deref(), screen).await
         }
         Sessions::Delete { ids } => {
             for id in ids {
@@ -49,9 +55,13 @@ pub(crate) async fn run(what: Sessions, store: &JsonStore, screen: &Screen) -> R
     }
 }
 
-/// Returns the id that begins with a text.
+/// Returns the id of a stored session that begins with a text.
 pub(crate) async fn resolve(store: &JsonStore, text: &str) -> Result<String> {
-    let ids = store.list_session_ids()?;
+    among(&store.list_session_ids()?, text)
+}
+
+/// Returns the one of these ids that begins with a text.
+pub(crate) fn among(ids: &[SessionId], text: &str) -> Result<String> {
     if ids.iter().any(|id| id.as_str() == text) {
         return Ok(text.to_owned());
     }
@@ -172,7 +182,8 @@ fn turn_line(turn: &OutlineTurn) -> String {
     let asked = turn.input.iter().map(|m| format!("> {} ", brief(&m.text())));
     let calls = turn.calls.iter().map(|name| format!("[{}] ", brief(name.as_str())));
     let reply = turn.reply.as_ref().map(|m| brief(&m.text())).unwrap_or_default();
-    asked.chain(calls).chain([reply]).collect::<String>().trim_end().to_owned()
+    let stopped = turn.stopped.as_deref().map(|reason| format!(" (stopped: {})", brief(reason)));
+    asked.chain(calls).chain([reply]).chain(stopped).collect::<String>().trim().to_owned()
 }
 
 /// Returns the place after a turn, by its number from 1; 0 is the beginning.
@@ -191,10 +202,8 @@ async fn fork(store: &JsonStore, id: &str, turn: Option<usize>, screen: &Screen)
         Some(n) => place(&session, n)?,
         None => session.end_point().context("the session is empty")?,
     };
-    // A new agent has a new random session id.
-    let new = looptree::agent(ModelConfig::default()).session_id();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
-    let forked = session.forked(&point, new, Timestamp(u64::try_from(now.as_millis())?))?;
+    let forked = session.forked(&point, new_id(), Timestamp(u64::try_from(now.as_millis())?))?;
     store.save_session(&forked)?;
     screen.line(&format!("{}; looptree --resume {} continues it", forked.session_id, forked.session_id));
     Ok(Exit::Done)
@@ -202,6 +211,7 @@ async fn fork(store: &JsonStore, id: &str, turn: Option<usize>, screen: &Screen)
 
 async fn export(
     store: &JsonStore,
+    root: &Path,
     id: &str,
     form: Form,
     output: Option<&Path>,
@@ -212,10 +222,9 @@ async fn export(
     let text = match form {
         Form::Markdown => to_markdown(session),
         Form::Json => serde_json::to_string_pretty(session)? + "\n",
-        Form::Pi => pi::export(session)?,
+        Form::Pi => pi::export_from(session, root)?,
     };
     let Some(path) = output else {
-        use std::io::Write as _;
         let mut out = std::io::stdout().lock();
         // A terminal gets no control characters of a tool's output.
         let text = if screen.live { plain(&text) } else { text };
@@ -224,12 +233,21 @@ async fn export(
             Err(_) => Exit::Unread,
         });
     };
-    let mut file =
-        std::fs::File::create_new(path).with_context(|| format!("cannot write {}", path.display()))?;
-    std::io::Write::write_all(&mut file, text.as_bytes())
-        .with_context(|| format!("cannot write {}", path.display()))?;
+    write_new(path, &text)?;
     screen.line(&format!("written: {}", path.display()));
     Ok(Exit::Done)
+}
+
+/// Writes a file that does not exist yet.
+fn write_new(path: &Path, text: &str) -> Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let mut file = std::fs::File::create_new(path).with_context(cannot)?;
+    file.write_all(text.as_bytes()).with_context(cannot)
+}
+
+/// Returns an id for a new session. A new agent has a new random one.
+fn new_id() -> SessionId {
+    looptree::agent(ModelConfig::default()).session_id()
 }
 
 /// Lets the user choose one of the newest sessions.

@@ -2,6 +2,7 @@
 
 mod context;
 mod file;
+mod price;
 mod trust;
 
 use std::fmt;
@@ -17,6 +18,7 @@ use crate::exit::usage;
 use crate::text::chain;
 pub(crate) use context::{Instructions, project_folders};
 pub(crate) use file::{project_file, user_file};
+pub(crate) use price::{Price, Prices, named_price};
 pub(crate) use trust::Consent;
 
 /// Where a value comes from.
@@ -69,11 +71,13 @@ macro_rules! settings {
             pub(crate) profile: Option<String>,
             /// Messages for the user about settings that are not used.
             pub(crate) notes: Vec<String>,
+            /// Why a file is not used at all.
+            pub(crate) warnings: Vec<String>,
         }
 
         impl Settings {
             fn defaults() -> Self {
-                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new() }
+                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new() }
             }
 
             fn put(&mut self, layer: &Layer, origin: &Origin) {
@@ -132,6 +136,8 @@ settings! {
     sessions: PathBuf = None, |_| true;
     /// The maximum cost of a run.
     budget: MoneyText = None, |_| true;
+    /// The prices of models.
+    prices: Prices = Some(Prices::default()), |_| true;
     /// The maximum number of tokens.
     max_tokens_total: u64 = None, |_| true;
     /// The maximum number of turns of a run.
@@ -162,22 +168,58 @@ impl serde::Serialize for MoneyText {
 }
 
 fn shown<T: serde::Serialize>(value: Option<&T>) -> String {
-    let text = value.and_then(|value| serde_json::to_string(value).ok());
-    text.unwrap_or_else(|| "(not set)".to_owned())
+    match value.and_then(|value| serde_json::to_value(value).ok()) {
+        None => "(not set)".to_owned(),
+        // An inline table; all other values are written alike in JSON and TOML.
+        Some(serde_json::Value::Object(table)) if !table.is_empty() => {
+            let rows = table.iter().map(|(key, value)| format!("{} = {value}", serde_json::json!(key)));
+            format!("{{ {} }}", rows.collect::<Vec<_>>().join(", "))
+        }
+        Some(value) => value.to_string(),
+    }
+}
+
+/// What happens with a configuration file that cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Broken {
+    /// It is an error.
+    Fails,
+    /// The project's file is left out with a warning. For commands that work with stored sessions, whose folder the user's
+    /// file can name.
+    SkipsProject,
+    /// Both files are left out with a warning.
+    SkipsAll,
+}
+
+/// Returns the file, or adds a warning if it cannot be read and may be left out.
+fn readable(
+    file: Result<Option<file::ConfigFile>>,
+    may_skip: bool,
+    warnings: &mut Vec<String>,
+) -> Result<Option<file::ConfigFile>> {
+    match file {
+        Err(error) if may_skip => {
+            warnings.push(format!("{}; the file is left out", chain(&error)));
+            Ok(None)
+        }
+        other => other,
+    }
 }
 
 impl Settings {
     /// Reads the settings for a process that serves others: no user can consent to a project's own file there.
     pub(crate) fn unattended(flags: &Flags, root: &Path) -> Result<Self> {
-        Self::load(flags, root, if flags.trust_project { Consent::Given } else { Consent::Remembered })
+        let consent = if flags.trust_project { Consent::Given } else { Consent::Remembered };
+        Self::load(flags, root, consent, Broken::Fails)
     }
 
     /// Reads the files and adds the flags. `consent` decides about settings of the project that need it.
-    pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent) -> Result<Self> {
+    pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent, broken: Broken) -> Result<Self> {
         let mut settings = Self::defaults();
-        let user =
-            user_file(flags)?.map(|path| file::read(&path, flags.config.is_some())).transpose()?.flatten();
-        let project = project_file(root).map(|path| file::read(&path, false)).transpose()?.flatten();
+        let user = user_file(flags)?.map_or(Ok(None), |path| file::read(&path, flags.config.is_some()));
+        let user = readable(user, broken == Broken::SkipsAll, &mut settings.warnings)?;
+        let project = project_file(root).map_or(Ok(None), |path| file::read(&path, false));
+        let project = readable(project, broken != Broken::Fails, &mut settings.warnings)?;
         let of_user = user.as_ref().and_then(|file| file.profile.as_deref());
         let trusted = match &project {
             Some(file) => {
@@ -245,6 +287,7 @@ fn of_flags(flags: &Flags) -> Layer {
         plan_only: flags.plan_only.then_some(true),
         sessions: flags.sessions.clone(),
         budget: flags.budget.map(MoneyText),
+        prices: (!flags.price.is_empty()).then(|| Prices::from(flags.price.clone())),
         max_tokens_total: flags.max_tokens_total,
         max_turns: flags.max_turns,
         skills: listed(&flags.skills),

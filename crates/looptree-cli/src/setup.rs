@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use looptree::budget::AtLimit;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
-use looptree::session::{FileWatch, sessions_folder};
+use looptree::session::{FileWatch, SessionError, sessions_folder};
 use looptree::tools::mcp::{McpServer, McpServers, StartPolicy};
 use looptree::tools::plan::RetainPlan;
 
@@ -126,7 +126,8 @@ impl Setup {
                 watch.adopt(&session.files_at(&end)?);
             }
             let recorder;
-            (agent, recorder) = agent.restore_session(store.clone(), id).await?;
+            (agent, recorder) =
+                agent.restore_session(store.clone(), id).await.map_err(|error| lacking(error, id))?;
             recorder
         } else {
             SessionRecorder::attach(&mut agent, store.clone())
@@ -143,6 +144,18 @@ impl Setup {
             failures,
             continues,
         })
+    }
+}
+
+/// Returns the error of a session that cannot be restored, with what the user of the command can do.
+fn lacking(error: SessionError, id: &str) -> anyhow::Error {
+    match error {
+        SessionError::Missing { missing, .. } => anyhow!(
+            "the open run of session {id} needs {}, which the agent does not have here. Continue it where it was started, or \
+             without the open run: looptree sessions fork {id}",
+            missing.join(", ")
+        ),
+        other => other.into(),
     }
 }
 

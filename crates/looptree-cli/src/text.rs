@@ -134,6 +134,48 @@ pub(crate) fn wrap(line: &str, columns: usize) -> Vec<String> {
     lines
 }
 
+/// Breaks a line behind blanks, so that no row is wider than `columns`, and loses no character. A wider word is broken. Rows after
+/// the first begin with `lead`. Codes of styles take no room.
+pub(crate) fn fold(line: &str, columns: usize, lead: &str) -> Vec<String> {
+    let columns = columns.max(8);
+    let lead = if lead.width() * 2 > columns { "" } else { lead };
+    let (mut rows, mut row, mut column) = (Vec::new(), String::new(), 0);
+    let mut is_empty = true;
+    for word in line.split_inclusive(' ') {
+        let visible = visible_width(word.trim_end_matches(' '));
+        if !is_empty && column + visible > columns && visible > 0 {
+            rows.push(std::mem::replace(&mut row, lead.to_owned()));
+            (column, is_empty) = (lead.width(), true);
+        }
+        let mut in_code = false;
+        for c in word.chars() {
+            let wide = if in_code || c == '\x1b' { 0 } else { c.width().unwrap_or(0) };
+            in_code = c == '\x1b' || (in_code && c != 'm');
+            // Blanks at the end of a row are not visible.
+            if column + wide > columns && c != ' ' {
+                rows.push(std::mem::replace(&mut row, lead.to_owned()));
+                column = lead.width();
+            }
+            row.push(c);
+            column += wide;
+        }
+        is_empty &= visible == 0;
+    }
+    rows.push(row);
+    rows
+}
+
+/// Returns the columns of a text without the codes of its styles.
+fn visible_width(text: &str) -> usize {
+    let mut in_code = false;
+    let widths = text.chars().map(|c| {
+        let wide = if in_code || c == '\x1b' { 0 } else { c.width().unwrap_or(0) };
+        in_code = c == '\x1b' || (in_code && c != 'm');
+        wide
+    });
+    widths.sum()
+}
+
 /// A number of tokens in few characters.
 pub(crate) fn tokens(n: u64) -> String {
     match n {

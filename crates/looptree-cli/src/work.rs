@@ -5,7 +5,7 @@ use std::io::Write as _;
 use looptree::event::{Ended, NumberedEvent};
 use looptree::message::Cost;
 use looptree::prelude::*;
-use looptree::{EventReceiver, Question, Usage};
+use looptree::{EventReceiver, Message, Question, Usage};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::screen::Screen;
@@ -44,9 +44,21 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn add(&mut self, turn: &Usage, model: &ModelConfig) {
-        self.usage = self.usage.combine(turn);
-        self.cost = self.cost.combine(&turn.cost(&model.cost));
+    /// Adds the usage of an event that ends a reply, also of a discarded one. Returns whether it is one.
+    ///
+    /// The end of a turn would come too late: a turn whose call waits for an answer has a reply, and no end.
+    pub(crate) fn note(&mut self, event: &AgentEvent, model: &ModelConfig) -> bool {
+        let AgentEvent::MessageEnd { message, .. } = event else { return false };
+        let Some(reply) = message.as_llm().and_then(Message::as_assistant) else { return false };
+        self.usage = self.usage.combine(&reply.usage);
+        self.cost = self.cost.combine(&reply.usage.cost(&model.cost));
+        true
+    }
+
+    /// Adds the usage of another run.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.usage = self.usage.combine(&other.usage);
+        self.cost = self.cost.combine(&other.cost);
     }
 }
 
@@ -154,8 +166,7 @@ pub(crate) async fn watch(
             agent.abort();
         }
         let event = event.into_event();
-        if let AgentEvent::TurnEnd { usage, .. } = &event {
-            meter.add(usage, &model);
+        if meter.note(&event, &model) {
             screen.used(&meter.usage, &meter.cost);
         }
         watched.note(event);

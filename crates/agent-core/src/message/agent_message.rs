@@ -14,6 +14,9 @@ use crate::value_depth;
 /// configuration has [`CacheChanges::Append`](crate::model::CacheChanges::Append).
 pub const INSTRUCTIONS_NOTE: &str = "looptree.instructions";
 
+/// The beginning of the message that a stopped run leaves in the conversation.
+const STOPPED: &str = "[Agent stopped: ";
+
 /// A message in an agent's history.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
@@ -136,6 +139,30 @@ impl AgentMessage {
     #[must_use]
     pub fn text(&self) -> String {
         self.as_llm().map(Message::text).unwrap_or_default()
+    }
+
+    /// Creates the message that a stopped run leaves in the conversation.
+    pub(crate) fn stopped(reason: &str) -> Self {
+        Self::user(format!("{STOPPED}{reason}]"))
+    }
+
+    /// Returns the reason of the message that a run leaves in the conversation when a limit or a budget stops it; `None`
+    /// for every other message.
+    ///
+    /// The model reads this message as one of the user, who did not write it. A program that shows a conversation can show
+    /// the reason instead.
+    ///
+    /// ```
+    /// use agent_core::AgentMessage;
+    /// let stopped = AgentMessage::user("[Agent stopped: max turns exceeded]");
+    /// assert_eq!(stopped.stopped_run_reason().as_deref(), Some("max turns exceeded"));
+    /// assert_eq!(AgentMessage::user("Why did the agent stop?").stopped_run_reason(), None);
+    /// ```
+    #[must_use]
+    pub fn stopped_run_reason(&self) -> Option<String> {
+        let Some(Message::User(message)) = self.as_llm() else { return None };
+        let [Content::Text(text)] = message.content.as_slice() else { return None };
+        text.text.strip_prefix(STOPPED)?.strip_suffix(']').map(str::to_owned)
     }
 
     /// Sets the time of a message that has none.

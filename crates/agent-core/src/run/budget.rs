@@ -156,7 +156,7 @@ pub(super) fn stop(
 
 /// Adds the message that a limit leaves in the conversation.
 pub(super) fn emit_stop(run: &mut Run, reason: &str, out: &mut Vec<AgentEvent>) {
-    let note = Entry::from(AgentMessage::user(format!("[Agent stopped: {reason}]")));
+    let note = Entry::from(AgentMessage::stopped(reason));
     let note = run.stamped(note);
     if run.history.push_entry(note.clone()).is_ok() {
         run.emit_message(&note, out);

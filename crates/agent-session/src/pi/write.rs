@@ -1,6 +1,7 @@
 //! Writes a session as a file of pi.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use agent_core::{AgentEvent, AgentMessage, History, Message, MessageRef, Timestamp};
 use serde_json::{Value, json};
@@ -13,15 +14,27 @@ use crate::model::{Histories, LoopRecord, Session};
 /// Exports a session as a file of pi in version 3. The entries of an imported session are unchanged; loops that were added
 /// later follow.
 ///
+/// A session does not contain its working directory, so the `cwd` of a session that was not imported is empty. Use
+/// [`export_from`] if the directory is known.
+///
 /// # Errors
 /// When the events of a loop do not make a conversation.
 pub fn export(session: &Session) -> Result<String, SessionError> {
+    export_from(session, Path::new(""))
+}
+
+/// Exports a session as [`export`] does, with the working directory of its tools. The header of an imported session is
+/// unchanged.
+///
+/// # Errors
+/// When the events of a loop do not make a conversation.
+pub fn export_from(session: &Session, directory: &Path) -> Result<String, SessionError> {
     let mut writer = Writer { lines: Vec::new(), ids: BTreeMap::new(), last: BTreeMap::new() };
     let header = session.loops.iter().find_map(|r| r.metadata.pointer("/pi/header")).cloned();
     let header = header.unwrap_or_else(|| {
         json!({
             "type": "session", "version": PI_VERSION, "id": session.session_id,
-            "timestamp": session.created_at.to_rfc3339(), "cwd": "",
+            "timestamp": session.created_at.to_rfc3339(), "cwd": directory.display().to_string(),
         })
     });
     let mut histories = Histories::of(session);

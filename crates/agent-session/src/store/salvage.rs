@@ -2,8 +2,13 @@
 
 mod partial;
 
+use std::fmt;
+use std::path::Path;
+
+use agent_core::SessionId;
 use serde_json::Value;
 
+use crate::error::SessionError;
 use crate::model::{Histories, LoopRecord, Session};
 
 /// The readable part of a session, and a list of what is missing.
@@ -22,8 +27,15 @@ pub struct Salvaged {
 pub struct Loss {
     /// The file or database, and the place in it.
     pub place: String,
-    /// The reason why it could not be read.
+    /// The reason why it could not be read. It does not repeat the place.
     pub reason: String,
+}
+
+/// Formats the place and the reason in one line.
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.reason)
+    }
 }
 
 impl Salvaged {
@@ -32,6 +44,15 @@ impl Salvaged {
     pub fn new(session: Session, losses: Vec<Loss>) -> Self {
         Self { session, losses }
     }
+
+    /// Returns the readable part as a session of its own, which a store can save beside the damaged one.
+    #[must_use]
+    pub fn into_new_session(self, id: SessionId) -> Session {
+        let mut session = self.session;
+        session.session_id = id;
+        session.journal_records = 0;
+        session
+    }
 }
 
 impl Loss {
@@ -39,6 +60,22 @@ impl Loss {
     #[must_use]
     pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { place: place.into(), reason: reason.into() }
+    }
+
+    /// Creates the loss that an error about a file or a database describes.
+    pub(super) fn of(path: &Path, error: &SessionError) -> Self {
+        let shown = path.display().to_string();
+        match error {
+            SessionError::Corrupt { path, place, source } => {
+                Self::new(format!("{}: {place}", path.display()), source.to_string())
+            }
+            other => {
+                let text = other.to_string();
+                // The texts of errors begin with the path.
+                let reason = text.strip_prefix(&shown).unwrap_or(&text).trim_start().to_owned();
+                Self::new(shown, reason)
+            }
+        }
     }
 }
 

@@ -23,6 +23,9 @@ pub struct OutlineTurn {
     pub branch: usize,
     /// The messages that entered the conversation before the reply.
     pub input: Vec<MessageRef>,
+    /// The reason why the run was stopped in or after this turn, as its message in the conversation states it; `None` if
+    /// there is no such message. It is not among `input`.
+    pub stopped: Option<String>,
     /// The reply of the model; `None` if the turn has none.
     pub reply: Option<MessageRef>,
     /// The tools that it called.
@@ -49,14 +52,17 @@ pub(super) fn outline(session: &Session) -> Result<Vec<OutlineTurn>, SessionErro
                 Some(Message::Assistant(reply)) => reply.tool_calls().map(|c| c.name.clone()).collect(),
                 _ => Vec::new(),
             };
-            let input = turn.input_messages.iter().filter_map(|at| record.messages.get(*at)).cloned();
+            let entered = turn.input_messages.iter().filter_map(|at| record.messages.get(*at)).cloned();
+            let (notes, input): (Vec<_>, Vec<_>) =
+                entered.partition(|message| message.stopped_run_reason().is_some());
             outline.add_turn(&turn.turn_id.loop_id, messages, turns.len());
             turns.push(OutlineTurn {
                 turn_id: turn.turn_id.clone(),
                 point: Point::new(record.loop_id.clone(), messages),
                 follows,
                 branch: next(&mut branches, follows),
-                input: input.collect(),
+                input,
+                stopped: notes.last().and_then(|note| note.stopped_run_reason()),
                 reply,
                 calls,
                 usage: turn.usage,

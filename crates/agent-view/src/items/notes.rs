@@ -69,6 +69,13 @@ impl<'s> Note<'s> {
         }
     }
 
+    /// Returns the note of a run that a limit or a budget stopped. In the conversation it is a message, which the user did
+    /// not write.
+    pub(crate) fn stopped(reason: &str) -> Self {
+        let text = format!("{reason}. The model reads this reason as a message in the conversation.");
+        Self::new(NoteKind::Other, Tone::Warn, "The run was stopped", text)
+    }
+
     /// Returns the note on one line.
     pub(crate) fn summary(&self) -> String {
         const LONGEST: usize = 200;

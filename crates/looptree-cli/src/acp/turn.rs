@@ -8,6 +8,7 @@ use agent_client_protocol::v1::schema::{
     SessionUpdate, StopReason, TextContent, UsageUpdate,
 };
 use agent_client_protocol::{Client, Error};
+use looptree::compat::SeedVerbs as _;
 use looptree::event::Ended;
 use looptree::prelude::*;
 use looptree::{Question, message};
@@ -76,6 +77,14 @@ impl Editor<'_> {
         }
     }
 
+    /// Returns whether a call ends without running: the agent has no such tool, or the policy denies it.
+    fn is_refused(&self, tool: &str, arguments: &str) -> bool {
+        let tools = self.session.setup.agent.tools();
+        let Some(tool) = tools.iter().find(|known| known.name() == tool) else { return true };
+        let arguments = serde_json::from_str(arguments).unwrap_or_default();
+        self.session.setup.approvals.plan_only() && tool.effects(&arguments) != Effects::ReadOnly
+    }
+
     fn say(&self, text: &str) {
         let text = ContentBlock::Text(TextContent::new(format!("\n\n{text}\n")));
         self.send(vec![SessionUpdate::AgentMessageChunk(ContentChunk::new(text))]);
@@ -103,16 +112,18 @@ impl Editor<'_> {
 
 impl Front for Editor<'_> {
     fn event(&mut self, event: &AgentEvent) {
+        if let AgentEvent::ToolExecutionStart { tool_call_id, tool_name, args, .. } = event
+            && self.is_refused(tool_name.as_str(), args.json_text())
+        {
+            self.updates().reject(tool_call_id.as_ref());
+        }
         let updates = self.updates().event(event);
         self.send(updates);
-        match event {
-            AgentEvent::TurnEnd { usage, .. } => self.send(vec![self.usage(usage)]),
-            AgentEvent::MessageEnd { message, superseded: false, .. } => {
-                if let Some(reply) = message.as_llm().and_then(looptree::Message::as_assistant) {
-                    self.cut_off = reply.stop_reason == message::StopReason::Length;
-                }
-            }
-            _ => {}
+        if let AgentEvent::MessageEnd { message, superseded: false, .. } = event
+            && let Some(reply) = message.as_llm().and_then(looptree::Message::as_assistant)
+        {
+            self.send(vec![self.usage(&reply.usage)]);
+            self.cut_off = reply.stop_reason == message::StopReason::Length;
         }
     }
 
@@ -120,13 +131,17 @@ impl Front for Editor<'_> {
         let (updates, call) = self.updates().question(question);
         self.send(updates);
         let approvals = &self.session.setup.approvals;
-        match permission::ask(question, call, &self.id.0, approvals, &self.to).await {
-            Asked::Answer(answer) => Some(answer),
-            Asked::Left => None,
+        let answer = match permission::ask(question, call, &self.id.0, approvals, &self.to).await {
+            Asked::Answer(answer) => answer,
+            Asked::Left => return None,
             Asked::Withdrawn => {
                 self.stop.cancel();
-                Some(Answer::deny("The user interrupted the run."))
+                Answer::deny("The user interrupted the run.")
             }
+        };
+        if let (Answer::Deny { .. }, Some(call)) = (&answer, &question.call) {
+            self.updates().reject(call.id.as_ref());
         }
+        Some(answer)
     }
 }

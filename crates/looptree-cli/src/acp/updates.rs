@@ -30,6 +30,8 @@ pub(crate) struct Updates {
     used: BTreeSet<String>,
     /// The calls without a result, by the ids of the model.
     open: BTreeMap<String, ToolCallId>,
+    /// Those of them that the user or the policy has rejected, so that they never run.
+    rejected: BTreeSet<String>,
     told_failures: bool,
 }
 
@@ -43,7 +45,13 @@ struct Hunk {
 
 impl Updates {
     pub(super) fn new(root: PathBuf) -> Self {
-        Self { root, used: BTreeSet::new(), open: BTreeMap::new(), told_failures: false }
+        Self {
+            root,
+            used: BTreeSet::new(),
+            open: BTreeMap::new(),
+            rejected: BTreeSet::new(),
+            told_failures: false,
+        }
     }
 
     /// Returns the failures the first time, and nothing later.
@@ -107,9 +115,15 @@ impl Updates {
         (updates, shown.into())
     }
 
+    /// Notes that a call does not run: it goes from pending to failed.
+    pub(super) fn reject(&mut self, key: &str) {
+        self.rejected.insert(key.to_owned());
+    }
+
     /// Returns the calls that have no result, as failed. A run that ends has none that will get one.
     pub(super) fn left_open(&mut self) -> Vec<SessionUpdate> {
         let open = std::mem::take(&mut self.open);
+        self.rejected.clear();
         let failed = |id| {
             let fields = ToolCallUpdateFields::new().status(ToolCallStatus::Failed);
             SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))
@@ -121,6 +135,10 @@ impl Updates {
     pub(super) fn conversation(&mut self, history: &History) -> Vec<SessionUpdate> {
         let mut updates = Vec::new();
         for entry in history.entries() {
+            if let Some(reason) = entry.shared().stopped_run_reason() {
+                updates.push(said(&format!("\n\nstopped: {reason}\n")));
+                continue;
+            }
             match entry.shared().as_llm() {
                 Some(Message::User(user)) => {
                     let blocks = user.content.iter().filter_map(block);
@@ -135,6 +153,8 @@ impl Updates {
                             Content::Thinking(thinking) => updates.push(thought(&thinking.thinking)),
                             Content::ToolCall(call) => {
                                 let arguments = call.arguments.value().cloned().unwrap_or(Value::Null);
+                                // Its result follows: nothing is running.
+                                self.reject(call.id.as_ref());
                                 updates.extend(self.started(
                                     call.id.as_ref(),
                                     call.name.as_str(),
@@ -190,9 +210,13 @@ impl Updates {
             return Vec::new();
         }
         let (id, is_new) = self.opened(key);
+        let is_rejected = self.rejected.contains(key);
         if is_new {
-            let call = self.call(&id, tool, arguments).status(ToolCallStatus::InProgress);
-            return vec![SessionUpdate::ToolCall(call)];
+            let status = if is_rejected { ToolCallStatus::Pending } else { ToolCallStatus::InProgress };
+            return vec![SessionUpdate::ToolCall(self.call(&id, tool, arguments).status(status))];
+        }
+        if is_rejected {
+            return Vec::new();
         }
         let fields = ToolCallUpdateFields::new().status(ToolCallStatus::InProgress);
         vec![SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(id, fields))]
@@ -217,6 +241,7 @@ impl Updates {
             updates.push(SessionUpdate::ToolCall(self.call(&id, tool, &Value::Null)));
         }
         self.open.remove(key);
+        self.rejected.remove(key);
         let changes = changes_of(&end.result.details);
         let is_complete =
             !end.is_error && !changes.is_empty() && !changes.iter().any(|change| change.truncated);

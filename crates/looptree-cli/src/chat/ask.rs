@@ -8,7 +8,7 @@ use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;
 
-use super::keys::{Keys, Typed};
+use super::keys::{Keys, Source, Typed};
 use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
 use crate::preview::foreseen;
@@ -17,6 +17,9 @@ use crate::text::{more_lines, plain, question as whole};
 
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
+
+/// What a paste is told that would answer a question.
+const NO_PASTE: &str = "  A paste does not answer a question. Type the answer.";
 
 /// The result of a question.
 pub(super) enum Asked {
@@ -37,12 +40,18 @@ impl Asker<'_> {
         if let Some(refusal) = &question.budget {
             self.screen.paragraph(Style::Bold, "  ", &money::question(&question.text, refusal.limit));
             let refusal = refusal.clone();
-            return Ok(match self.read("Raise it? ", keys).await {
-                None => Asked::Interrupt,
-                Some(words) => Asked::Answer(money::answer(&words, &refusal)),
-            });
+            loop {
+                match self.read("Raise it? ", keys).await {
+                    None => return Ok(Asked::Interrupt),
+                    Some((_, Source::Pasted)) => self.say(NO_PASTE),
+                    Some((words, Source::Typed)) => {
+                        return Ok(Asked::Answer(money::answer(&words, &refusal)));
+                    }
+                }
+            }
         }
         let lines = self.lines_of(question);
+        let lines: Vec<String> = lines.iter().flat_map(|line| self.screen.rows_of(line)).collect();
         let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
         let mut hidden = lines.len().saturating_sub(room);
         for line in lines.iter().take(room) {
@@ -60,10 +69,16 @@ impl Asker<'_> {
             None => "y yes, n no: ",
         };
         loop {
-            let Some(words) = self.read(choices, keys).await else { return Ok(Asked::Interrupt) };
+            let Some((words, source)) = self.read(choices, keys).await else { return Ok(Asked::Interrupt) };
             let words = words.trim();
             let (first, reason) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
             match (first.to_lowercase().as_str(), reason.is_empty()) {
+                // A pasted reason is one, and denies.
+                (word, no_reason)
+                    if source == Source::Pasted && (no_reason || !matches!(word, "n" | "no")) =>
+                {
+                    self.say(NO_PASTE);
+                }
                 ("y" | "yes" | "a" | "always", true) if hidden > 0 => {
                     // Nothing is allowed that was not on the screen.
                     for line in lines.iter().skip(room) {
@@ -83,7 +98,7 @@ impl Asker<'_> {
                 ("n" | "no", true) => {
                     return Ok(match self.read("Why? (Enter for no reason) ", keys).await {
                         None => Asked::Interrupt,
-                        Some(reason) => Asked::Answer(Answer::deny(refused(&reason))),
+                        Some((reason, _)) => Asked::Answer(Answer::deny(refused(&reason))),
                     });
                 }
                 ("s" | "show", true) => {
@@ -100,11 +115,11 @@ impl Asker<'_> {
     }
 
     /// Reads a line; `None` for Ctrl-C.
-    async fn read(&self, label: &str, keys: &mut Keys) -> Option<String> {
+    async fn read(&self, label: &str, keys: &mut Keys) -> Option<(String, Source)> {
         self.screen.asking(Some(label));
         let read = loop {
             match keys.next().await {
-                Typed::Line(text) => break Some(text),
+                Typed::Line(text, source) => break Some((text, source)),
                 Typed::Interrupt => break None,
                 Typed::Changed => self.screen.typing(&keys.text),
                 Typed::Other => {}
@@ -112,7 +127,7 @@ impl Asker<'_> {
         };
         self.screen.asking(None);
         self.screen.typing("");
-        let shown = read.as_deref().map(plain).unwrap_or_else(|| "(interrupted)".to_owned());
+        let shown = read.as_ref().map(|(text, _)| plain(text)).unwrap_or_else(|| "(interrupted)".to_owned());
         self.screen.line(&format!("  {}{shown}", self.screen.paint(Style::Bold, label)));
         read
     }

@@ -21,11 +21,20 @@ const QUIET: Duration = Duration::from_millis(60);
 pub(super) enum Typed {
     /// The text has changed.
     Changed,
-    /// Enter, with the text before it.
-    Line(String),
+    /// Enter, with the text before it, and whether a part of it was pasted.
+    Line(String, Source),
     /// Ctrl-C on an empty line.
     Interrupt,
     Other,
+}
+
+/// How a line was entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Key by key.
+    Typed,
+    /// A part of it was pasted, so that it may be what another program has put into the clipboard.
+    Pasted,
 }
 
 /// The keyboard during a run. The terminal is in raw mode until this is dropped.
@@ -35,13 +44,21 @@ pub(super) struct Keys {
     thread: Option<JoinHandle<()>>,
     screen: Screen,
     pub(super) text: String,
+    /// Whether a part of the text was pasted.
+    pasted: bool,
 }
 
 impl Keys {
     pub(super) fn open(screen: &Screen) -> std::io::Result<Self> {
         let (_, events) = unbounded_channel();
-        let mut this =
-            Self { events, stop: Arc::default(), thread: None, screen: screen.clone(), text: String::new() };
+        let mut this = Self {
+            events,
+            stop: Arc::default(),
+            thread: None,
+            screen: screen.clone(),
+            text: String::new(),
+            pasted: false,
+        };
         this.start()?;
         Ok(this)
     }
@@ -87,7 +104,7 @@ impl Keys {
     pub(super) fn finish(mut self) -> String {
         self.end();
         while let Ok(event) = self.events.try_recv() {
-            if let Typed::Line(text) = self.apply(event) {
+            if let Typed::Line(text, _) = self.apply(event) {
                 self.text = text + "\n";
             }
         }
@@ -112,12 +129,18 @@ impl Keys {
     /// Discards input that was typed before the question was visible, so that a pasted line does not answer it.
     pub(super) async fn forget(&mut self) {
         while let Ok(Some(_)) = tokio::time::timeout(QUIET, self.events.recv()).await {}
+        self.clear();
+    }
+
+    fn clear(&mut self) {
         self.text.clear();
+        self.pasted = false;
     }
 
     fn apply(&mut self, event: Event) -> Typed {
         match event {
             Event::Paste(text) => {
+                self.pasted = true;
                 self.text.push_str(&text.replace("\r\n", "\n").replace('\r', "\n"));
                 Typed::Changed
             }
@@ -131,7 +154,7 @@ impl Keys {
         match key.code {
             KeyCode::Char('c') if control && self.text.is_empty() => Typed::Interrupt,
             KeyCode::Char('c' | 'u') if control => {
-                self.text.clear();
+                self.clear();
                 Typed::Changed
             }
             KeyCode::Char('w') if control => {
@@ -159,7 +182,8 @@ impl Keys {
     }
 
     fn enter(&mut self) -> Typed {
-        Typed::Line(std::mem::take(&mut self.text))
+        let source = if std::mem::take(&mut self.pasted) { Source::Pasted } else { Source::Typed };
+        Typed::Line(std::mem::take(&mut self.text), source)
     }
 }
 

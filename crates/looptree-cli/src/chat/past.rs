@@ -1,6 +1,7 @@
 //! The old conversation of a session that is continued.
 
 use looptree::Message;
+use looptree::context::SUMMARY_HEADING;
 use looptree::history::History;
 
 use crate::screen::{Screen, Style};
@@ -20,6 +21,10 @@ pub(super) fn show(history: &History, screen: &Screen) {
     }
     for message in messages.into_iter().skip(left_out) {
         let message = message.shared();
+        if let Some(reason) = message.stopped_run_reason() {
+            screen.paragraph(Style::Dim, "", &format!("stopped: {reason}"));
+            continue;
+        }
         match message.as_llm() {
             Some(Message::Assistant(reply)) => {
                 let text = message.text();
@@ -33,10 +38,18 @@ pub(super) fn show(history: &History, screen: &Screen) {
                 }
             }
             Some(Message::User(_)) => {
-                let text = plain(&message.text());
+                let text = message.text();
                 screen.line("");
+                let (text, style) = match text.strip_prefix(SUMMARY_HEADING) {
+                    Some(summary) => {
+                        screen.paragraph(Style::Dim, "", "summary of the earlier conversation:");
+                        (plain(summary), Style::Dim)
+                    }
+                    None => (plain(&text), Style::Bold),
+                };
+                let first = if style == Style::Bold { "> " } else { "  " };
                 for (n, line) in text.lines().take(PROMPT_LINES).enumerate() {
-                    screen.paragraph(Style::Bold, if n == 0 { "> " } else { "  " }, line);
+                    screen.paragraph(style, if n == 0 { first } else { "  " }, line);
                 }
                 let more = text.lines().count().saturating_sub(PROMPT_LINES);
                 if more > 0 {

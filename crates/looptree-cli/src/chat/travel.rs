@@ -115,6 +115,9 @@ fn where_is(n: usize) -> String {
 }
 
 fn said(message: &MessageRef) -> String {
+    if let Some(reason) = message.stopped_run_reason() {
+        return format!("stopped: {}", brief(&reason));
+    }
     let calls = match message.as_llm() {
         Some(Message::Assistant(reply)) => reply.tool_calls().map(|c| format!(" [{}]", c.name)).collect(),
         _ => String::new(),

@@ -56,8 +56,7 @@ impl Chat<'_> {
         };
         drop(running);
         self.draft = keys.finish();
-        self.meter.usage = self.meter.usage.combine(&meter.usage);
-        self.meter.cost = self.meter.cost.combine(&meter.cost);
+        self.meter.add(&meter);
         let seconds = began.elapsed().as_secs();
         self.screen.paragraph(
             Style::Dim,
@@ -88,10 +87,10 @@ impl Chat<'_> {
                 typed = keys.next() => {
                     match typed {
                         Typed::Changed => self.screen.typing(&keys.text),
-                        Typed::Line(text) if text.trim().is_empty() => self.screen.typing(""),
+                        Typed::Line(text, _) if text.trim().is_empty() => self.screen.typing(""),
                         // Too late for this run: it is there again at the prompt.
-                        Typed::Line(text) if over => keys.text = text,
-                        Typed::Line(text) => {
+                        Typed::Line(text, _) if over => keys.text = text,
+                        Typed::Line(text, _) => {
                             self.screen.typing("");
                             self.steer(&agent, &text);
                         }
@@ -119,11 +118,10 @@ impl Chat<'_> {
                 interrupted = true;
                 agent.abort();
             }
+            if meter.note(&event.event, &model) {
+                self.screen.used(&meter.usage, &meter.cost);
+            }
             match event.into_event() {
-                AgentEvent::TurnEnd { usage, .. } => {
-                    meter.add(&usage, &model);
-                    self.screen.used(&meter.usage, &meter.cost);
-                }
                 AgentEvent::AgentEnd(end) => {
                     over = true;
                     if end.ended != Ended::Completed {

@@ -28,7 +28,7 @@ pub(super) struct RunArgs {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ContinueArgs {
-    /// The session of an earlier result
+    /// The session of an earlier result: its id or the beginning of it
     pub(super) session_id: String,
     /// The next message of the conversation
     pub(super) message: String,
@@ -40,7 +40,7 @@ pub(super) struct ContinueArgs {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AnswerArgs {
-    /// The session that waits
+    /// The session that waits: its id or the beginning of it
     pub(super) session_id: String,
     /// The id of the question in the result
     pub(super) question_id: String,

@@ -1,5 +1,7 @@
 //! Markdown that arrives in pieces: whole lines are rendered, tables as a whole.
 
+use std::borrow::Cow;
+
 use termimad::crossterm::style::Attribute;
 use termimad::{CompoundStyle, MadSkin};
 
@@ -66,6 +68,87 @@ impl Markdown {
     }
 }
 
+/// The characters of a link's text, and of its address, that are searched for its end.
+const MAX_LINK: usize = 2_000;
+
+/// Replaces the links of a text, `[text](url)` and `![text](url)`, by the text and the address behind it. The renderer has no links,
+/// and an address is always shown: a terminal that hides it would hide where a link of the model leads.
+fn links(text: &str) -> Cow<'_, str> {
+    if !text.contains("](") {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(['[', '`', '\\']) {
+        let (before, from) = rest.split_at(at);
+        shown.push_str(before);
+        // What is code or escaped is no link.
+        let code = from.strip_prefix('`').and_then(|code| code.find('`')).map(|end| end + 2);
+        let escaped = from.starts_with('\\').then(|| from.chars().take(2).map(char::len_utf8).sum());
+        if let Some(length) = code.or(escaped) {
+            let (whole, after) = from.split_at_checked(length).unwrap_or((from, ""));
+            shown.push_str(whole);
+            rest = after;
+            continue;
+        }
+        // Behind a name it is an index and a call.
+        let is_index = shown.ends_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ')' | ']'));
+        match link(from).filter(|_| !is_index) {
+            Some((label, url, after)) => {
+                // The mark of an image.
+                if shown.ends_with('!') {
+                    shown.pop();
+                }
+                // The address is no markup.
+                let url = if url.contains(['*', '~']) { format!("`{url}`") } else { url.to_owned() };
+                match label.trim() {
+                    "" => shown.push_str(&url),
+                    label if label == url => shown.push_str(&url),
+                    label => shown.push_str(&format!("{label} ({url})")),
+                }
+                rest = after;
+            }
+            None => {
+                let mut chars = from.chars();
+                shown.extend(chars.next());
+                rest = chars.as_str();
+            }
+        }
+    }
+    shown.push_str(rest);
+    Cow::Owned(shown)
+}
+
+/// Splits a text that begins with a link: its text, its address without a title, and what follows.
+fn link(text: &str) -> Option<(&str, &str, &str)> {
+    let inside = text.strip_prefix('[')?;
+    let mut depth = 1_usize;
+    let end = inside.char_indices().take(MAX_LINK).find_map(|(at, c)| {
+        match c {
+            '[' => depth += 1,
+            ']' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })?;
+    let (label, after) = inside.split_at(end);
+    let target = after.strip_prefix("](")?;
+    let mut depth = 1_usize;
+    let end = target.char_indices().take(MAX_LINK).find_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    })?;
+    let (address, after) = target.split_at(end);
+    let address = address.split_whitespace().next().unwrap_or_default();
+    let address = address.strip_prefix('<').and_then(|inner| inner.strip_suffix('>')).unwrap_or(address);
+    (!address.is_empty() && !address.contains('`')).then_some(())?;
+    Some((label, address, after.strip_prefix(')')?))
+}
+
 /// Numbered points are no lists for the renderer, which would not indent their further lines.
 fn numbered(line: &str) -> Option<(&str, &str)> {
     let start = line.len() - line.trim_start().len();
@@ -77,6 +160,7 @@ fn numbered(line: &str) -> Option<(&str, &str)> {
 }
 
 fn rendered(text: &str, screen: &Screen) -> String {
+    let text = &links(text);
     let skin = skin(screen);
     let width = screen.text_width();
     if let Some((number, text)) = numbered(text) {
@@ -113,3 +197,6 @@ fn skin(screen: &Screen) -> MadSkin {
     }
     skin
 }
+
+#[cfg(test)]
+mod tests;

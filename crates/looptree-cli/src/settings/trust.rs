@@ -3,13 +3,22 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use crossterm::event;
+use crossterm::execute;
+use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use etcetera::BaseStrategy as _;
 use sha2::{Digest as _, Sha256};
 
 use super::Layer;
 use super::file::ConfigFile;
+use crate::args::Color;
+use crate::screen::{Screen, Stream};
+
+/// How long the input must be silent until everything that was typed ahead is discarded.
+const QUIET: Duration = Duration::from_millis(60);
 
 /// What happens with a project's settings that loosen the policy or the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,15 +133,38 @@ fn remember(file: &ConfigFile) -> Result<()> {
 }
 
 fn ask(file: &ConfigFile, names: &[&str]) -> Result<bool> {
-    let mut err = std::io::stderr().lock();
-    writeln!(err, "The project's own configuration {} wants to set:", file.path.display())?;
+    let screen = Screen::new(Stream::Err, Color::Never);
+    screen.line(&format!("The project's own configuration {} wants to set:", file.path.display()));
     for line in file.text.lines() {
-        writeln!(err, "  | {}", looptree::event::printable(line))?;
+        screen.line(&format!("  | {}", looptree::event::printable(line)));
     }
-    writeln!(err, "These settings can reduce your protection: {}.", names.join(", "))?;
-    write!(err, "Use them? You are asked again if the file changes. [y/N] ")?;
-    err.flush()?;
+    screen.line(&format!("These settings can reduce your protection: {}.", names.join(", ")));
+    loop {
+        forget_typed()?;
+        screen.ask("Use them? You are asked again if the file changes. [y/N] ");
+        let answer = read_marked()?;
+        // The terminal puts marks around a paste.
+        if answer.contains('\x1b') {
+            screen.line("A paste does not answer a question. Type the answer.");
+            continue;
+        }
+        return Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"));
+    }
+}
+
+/// Discards what was typed or pasted before the question was visible.
+fn forget_typed() -> std::io::Result<()> {
+    enable_raw_mode()?;
+    while event::poll(QUIET).is_ok_and(|typed| typed) && event::read().is_ok() {}
+    disable_raw_mode()
+}
+
+/// Reads a line from a terminal that marks pastes.
+fn read_marked() -> std::io::Result<String> {
+    // A terminal without it pastes line by line.
+    let _ = execute!(std::io::stderr(), event::EnableBracketedPaste);
     let mut answer = String::new();
-    std::io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    let _ = execute!(std::io::stderr(), event::DisableBracketedPaste);
+    read.map(|_| answer)
 }

@@ -1,5 +1,22 @@
 use super::*;
 
+/// The rows of a folded line are the line; only a word that is wider than the terminal is broken, and styles take no room.
+#[test]
+fn a_folded_line_loses_nothing_and_breaks_only_words_that_are_too_wide() {
+    for (line, columns, lead, rows) in [
+        ("one two three", 9, "", &["one two ", "three"][..]),
+        ("    | git commit -m message", 18, "    + ", &["    | git commit ", "    + -m message"]),
+        ("short", 9, "  ", &["short"]),
+        ("abcdefghijklmnop", 8, "", &["abcdefgh", "ijklmnop"]),
+        ("\x1b[1mone two\x1b[0m three", 9, "", &["\x1b[1mone two\x1b[0m ", "three"]),
+        ("a  b    c", 8, "", &["a  b    ", "c"]),
+        ("", 9, "  ", &[""]),
+        ("日本語 日本語", 8, "", &["日本語 ", "日本語"]),
+    ] {
+        assert_eq!(fold(line, columns, lead), rows, "{line:?}");
+    }
+}
+
 #[test]
 fn words_are_broken_only_if_they_are_wider_than_the_line() {
     for (line, columns, wrapped) in [

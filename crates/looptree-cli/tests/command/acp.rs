@@ -74,6 +74,16 @@ impl Seen {
         all
     }
 
+    /// Every status that was sent, in its order.
+    fn all_statuses(&self) -> Vec<ToolCallStatus> {
+        let updates = self.updates().into_iter().filter_map(|update| match update {
+            SessionUpdate::ToolCall(call) => Some(call.status),
+            SessionUpdate::ToolCallUpdate(update) => update.fields.status,
+            _ => None,
+        });
+        updates.collect()
+    }
+
     /// The diffs of the last update with content.
     fn diffs(&self) -> Vec<Diff> {
         let updates = self.updates();
@@ -254,12 +264,36 @@ async fn a_rejected_call_does_not_run_and_the_model_reads_why() {
         let session = new_session(&to, &project).await?;
         assert_eq!(prompt(&to, &session, "run it").await?, StopReason::EndTurn);
         assert_eq!(seen.asked()[0].tool_call.fields.kind, Some(ToolKind::Execute));
-        assert_eq!(seen.statuses()[0].1, ToolCallStatus::Failed);
+        assert_eq!(seen.all_statuses(), [ToolCallStatus::Pending, ToolCallStatus::Failed]);
         assert!(seen.said().contains("It was refused"), "{}", seen.said());
         Ok(())
     })
     .await;
     assert!(!project.path().join("ran.txt").exists());
+}
+
+/// A call that the policy denies, and one of a tool that does not exist, do not run either.
+#[tokio::test]
+async fn a_call_that_never_runs_is_never_in_progress() {
+    let (project, model) = (Project::new(), Model::start().await);
+    with_agent(
+        &project,
+        &[&model.words()[..], &["--plan-only".to_owned()]].concat(),
+        allow,
+        async |to, seen| {
+            let session = new_session(&to, &project).await?;
+            for task in ["run it", "use nothing at all"] {
+                seen.clear();
+                prompt(&to, &session, task).await?;
+                assert_eq!(seen.all_statuses(), [ToolCallStatus::Pending, ToolCallStatus::Failed], "{task}");
+            }
+            seen.clear();
+            prompt(&to, &session, "find x").await?;
+            assert!(seen.all_statuses().contains(&ToolCallStatus::InProgress));
+            Ok(())
+        },
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -380,3 +380,25 @@ async fn a_signal_ends_the_chat_its_command_and_keeps_the_session() {
     assert_eq!(on.ends().await, 130);
     assert!(!dir.path().join("ended").exists());
 }
+
+/// Tables, links, and the help of the command line, at forty columns.
+#[tokio::test]
+async fn tables_links_and_the_help_of_the_command_break_no_word_at_forty_columns() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut narrow = on(&dir, &model, 40, &[("NO_COLOR", "1")], &[]);
+    narrow.prompts().await;
+    narrow.types("table it");
+    narrow.sees("s, 1200 tokens in").await;
+    narrow.prompts().await;
+    let text = narrow.text();
+    let from = text.find("> table it").unwrap();
+    insta::assert_snapshot!("table_40", steady(&text[from..], &dir));
+    let mut help = on(&dir, &model, 40, &[], &["--help"]);
+    assert_eq!(help.ends().await, 0);
+    let text = help.text();
+    for words in ["configuration", "approvals", "interrupted", "directory"] {
+        assert!(text.contains(words), "{words} is broken:\n{text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+}

@@ -126,7 +126,18 @@ async fn a_paste_and_a_half_typed_text_do_not_answer_a_question() {
     on.pastes("y\ny\ny\n");
     on.shows("y⏎y⏎y⏎").await;
     on.keys("\r");
-    on.sees("Answer y, n").await;
+    on.sees("A paste does not answer").await;
+    for paste in ["y", "a", "yes"] {
+        on.pastes(paste);
+        on.shows(&format!("s show all: {paste}")).await;
+        on.keys("\r");
+        on.sees("A paste does not answer").await;
+    }
+    // Half of it, typed, makes it no better.
+    on.keys("y");
+    on.pastes("es");
+    on.keys("\r");
+    on.sees("A paste does not answer").await;
     assert!(!dir.path().join("ran.txt").exists(), "{}", on.text());
     on.keys("\x03");
     on.sees("interrupted").await;
@@ -161,6 +172,9 @@ async fn a_project_is_trusted_once_for_each_content_of_its_file() {
     std::fs::write(&file, "approve = \"none\"\n").unwrap();
     let mut on = chat(&dir, &model, &[], &[]);
     on.sees("| approve = \"none\"").await;
+    on.sees("Use them?").await;
+    on.pastes("y\n");
+    on.sees("A paste does not answer").await;
     on.sees("Use them?").await;
     on.types("n");
     on.sees("ignored in").await;
@@ -230,4 +244,39 @@ async fn a_question_of_an_earlier_process_is_asked_in_the_chat() {
     on.sees("It ran.").await;
     on.prompts().await;
     assert_eq!(std::fs::read_to_string(dir.path().join("ran.txt")).unwrap(), "ran\n", "once");
+}
+
+#[tokio::test]
+async fn a_pasted_reason_denies() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("run it");
+    on.shows("y yes, n no").await;
+    on.keys("n ");
+    on.pastes("because of the weather");
+    on.keys("\r");
+    on.sees("It was refused").await;
+    on.prompts().await;
+    assert!(on.text().contains("because of the weather"), "{}", on.text());
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+/// A long command, at forty columns: no word is broken, and nothing is lost.
+#[tokio::test]
+async fn a_question_breaks_no_word_on_a_narrow_terminal() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let words: Vec<String> = model.words();
+    let mut on = Terminal::start(&dir, 40, &[("NO_COLOR", "1")], &words);
+    on.prompts().await;
+    on.pastes("exec echo this command has enough words to be broken several times on forty columns");
+    on.keys("\r");
+    on.sees("y yes, n no").await;
+    let text = on.text();
+    for word in ["command", "enough", "several", "columns", "always would", "directory"] {
+        assert!(text.contains(word), "{word} is broken:\n{text}");
+    }
+    denies(&mut on).await;
 }

@@ -159,3 +159,106 @@ async fn a_key_is_in_no_output_and_no_session() {
     }
     assert!(!all.contains("sk-very-secret-key"));
 }
+
+#[tokio::test]
+async fn the_folder_with_the_sessions_and_its_origin_are_shown() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.run(&["config", "--paths"]).await;
+    let line = said.out.lines().find(|line| line.starts_with("sessions: ")).unwrap().to_owned();
+    assert!(line.ends_with("(default; does not exist yet)"), "{said:?}");
+    dir.ask(&model, &["-p", "say x"]).await;
+    let folder = dir.sessions().display().to_string();
+    let said = dir.run(&["config", "--paths"]).await;
+    assert!(said.out.contains(&format!("sessions: {folder} (default)\n")), "{said:?}");
+    let said = dir.run(&["config"]).await;
+    assert!(said.out.contains(&format!("sessions = \"{folder}\"  # default\n")), "{said:?}");
+    let other = dir.home().join("other").display().to_string();
+    write(&dir.user_config(), &format!("sessions = \"{other}\"\n"));
+    let said = dir.run(&["config", "--paths"]).await;
+    let user = dir.user_config().display().to_string();
+    assert!(said.out.contains(&format!("sessions: {other} ({user}; does not exist yet)")), "{said:?}");
+    let said = dir.run(&["config", "--paths", "--sessions", &folder]).await;
+    assert!(said.out.contains(&format!("sessions: {folder} (command line)")), "{said:?}");
+}
+
+/// A file that a stranger broke is no reason not to list one's own sessions. A run, which would use its settings, does not start.
+#[tokio::test]
+async fn a_broken_file_of_a_project_does_not_stop_the_commands_that_do_not_need_it() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    dir.ask(&model, &["-p", "say pineapple"]).await;
+    let id = dir.session_ids().remove(0);
+    write(&dir.path().join(".looptree/config.toml"), "model = ");
+    let commands: [&[&str]; 9] = [
+        &["sessions"],
+        &["sessions", "search", "pineapple"],
+        &["sessions", "show", &id],
+        &["sessions", "fork", &id],
+        &["view", &id],
+        &["pending"],
+        &["models", "anthropic"],
+        &["config", "--paths"],
+        &["completions", "bash"],
+    ];
+    for words in commands {
+        let said = dir.run(words).await;
+        assert_eq!(said.code, 0, "{words:?}: {said:?}");
+        let warned = said.err.contains("warning: the configuration") && said.err.contains("is left out");
+        assert!(warned || words[0] == "completions", "{words:?}: {said:?}");
+    }
+    for words in [&["-p", "say x"][..], &["config"]] {
+        let said = dir.run(words).await;
+        assert!(said.code == 2 && said.err.contains("cannot be used"), "{words:?}: {said:?}");
+    }
+    // The user's own file can name the folder with the sessions.
+    std::fs::remove_file(dir.path().join(".looptree/config.toml")).unwrap();
+    write(&dir.user_config(), "model = ");
+    assert_eq!(dir.run(&["sessions"]).await.code, 2);
+    assert_eq!(dir.run(&["models", "anthropic"]).await.code, 0);
+    assert_eq!(dir.run(&["config", "--paths"]).await.code, 0);
+    // These read no configuration at all.
+    write(&dir.path().join(".looptree/config.toml"), "model = ");
+    for words in [&["--version"][..], &["--help"], &["sessions", "--help"]] {
+        let said = dir.run(words).await;
+        assert!(said.code == 0 && said.err.is_empty(), "{words:?}: {said:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_budget_of_money_needs_prices_which_a_flag_or_a_file_can_set() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--budget", "1", "say x"]).await;
+    assert_eq!(said.code, 2, "{said:?}");
+    for advice in ["--price INPUT,OUTPUT", "[prices]", "\"local/scripted\" = ", "--max-tokens-total"] {
+        assert!(said.err.contains(advice), "{advice}: {said:?}");
+    }
+    assert!(!said.err.contains("with_cost") && model.asked().is_empty(), "{said:?}");
+    // 1,200 tokens at 10 dollars a million, and 34 at 100.
+    let said = dir.ask(&model, &["-p", "--budget", "1", "--price", "10,100", "say x"]).await;
+    assert!(said.code == 0 && said.err.contains("34 out, $0.0154"), "{said:?}");
+    assert!(said.err.contains("budget: $0.0154 of $1.00"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--budget", "1", "--price", "local/other=1,2", "say x"]).await;
+    assert_eq!(said.code, 2, "{said:?}");
+    let said = dir.ask(&model, &["-p", "--budget", "1", "--price", "0", "say x"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let said = dir.ask(&model, &["-p", "--price", "much", "say x"]).await;
+    assert!(said.code == 2 && said.err.contains("much"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--price", "1", "say x"]).await;
+    assert!(said.code == 2 && said.err.contains("INPUT,OUTPUT"), "{said:?}");
+
+    write(&dir.user_config(), "budget = \"1\"\n[prices]\n\"local/scripted\" = \"10,100\"\n");
+    let said = dir.ask(&model, &["-p", "say x"]).await;
+    assert!(said.code == 0 && said.err.contains("$0.0154"), "{said:?}");
+    let said = dir.run(&["config"]).await;
+    assert!(
+        said.out.contains("prices = { \"local/scripted\" = \"10.00,100.00,10.00,10.00\" }  # "),
+        "{said:?}"
+    );
+    // A project cannot lower the prices, which would raise the budget.
+    std::fs::remove_file(dir.user_config()).unwrap();
+    write(&dir.path().join(".looptree/config.toml"), "[prices]\n\"*\" = \"0\"\n");
+    let said = dir.ask(&model, &["-p", "--budget", "1", "say x"]).await;
+    assert_eq!(said.code, 2, "{said:?}");
+}

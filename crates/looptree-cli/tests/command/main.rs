@@ -14,6 +14,8 @@ mod answers;
 mod chat;
 mod chat_safety;
 mod config;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod man;
 mod mcp;
 mod model;

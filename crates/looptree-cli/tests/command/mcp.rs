@@ -134,13 +134,21 @@ async fn a_task_and_its_continuation_return_structured_results_with_progress() {
     let more = json!({"session_id": first["session_id"], "message": "say cold"});
     assert_eq!(report(&call(&client, "continue", more).await)["usage"]["output"], 68);
     assert_eq!(model.asked().last().unwrap(), "user(say sunny) assistant(It is sunny.) user(say cold)");
+    // The beginning of the id is enough, as on the command line.
+    let start = &first["session_id"].as_str().unwrap()[..8];
+    let more = json!({"session_id": start, "message": "say mild"});
+    let continued = report(&call(&client, "continue", more).await);
+    assert_eq!(
+        (&continued["session_id"], &continued["answer"]),
+        (&first["session_id"], &json!("It is mild."))
+    );
     let lost = call(&client, "continue", json!({"session_id": "none", "message": "x"})).await;
     assert!(lost.is_error == Some(true) && text(&lost).contains("no session"), "{lost:?}");
     end(client, child).await;
 
     // Another process continues the session.
     let (client, child) = over_pipes(&project, &model.words(), editor).await;
-    let more = json!({"session_id": first["session_id"], "message": "say warm"});
+    let more = json!({"session_id": start, "message": "say warm"});
     assert_eq!(report(&call(&client, "continue", more).await)["answer"], "It is warm.");
     end(client, child).await;
     assert_eq!(project.session_ids().len(), 1);
@@ -344,4 +352,52 @@ async fn where_a_server_cannot_ask_the_result_requires_the_answer_and_binds_it_t
     let again =
         request(5, "tools/call", answered(&asked["requestState"], json!({"decision": "allow"}))).await;
     assert_eq!(again["isError"], true, "{again}");
+}
+
+/// Broken JSON is answered, before and after the introduction, and the next line is read.
+#[tokio::test]
+async fn an_unreadable_line_is_answered_with_a_parse_error_and_does_not_end_the_server() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut command = project.command();
+    command.arg("mcp").args(model.words()).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut answer = async || -> Value {
+        let line = tokio::time::timeout(HANG, lines.next_line()).await.expect("no answer").unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    };
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    let broken: [&[u8]; 7] = [
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1",
+        b"hello",
+        b"\xff\xfe",
+        b"{}}",
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"\xff\"}",
+        b"{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"\\ud800\"}",
+        deep.as_bytes(),
+    ];
+    for line in broken {
+        input.write_all(line).await.unwrap();
+        input.write_all(b"\n\n").await.unwrap();
+        let error = answer().await;
+        assert_eq!((&error["error"]["code"], &error["id"]), (&json!(-32700), &Value::Null), "{error}");
+    }
+    input.write_all(stateless(1, "server/discover", json!({})).as_bytes()).await.unwrap();
+    assert_eq!(answer().await["id"], 1);
+    input.write_all(b"[1, 2\n").await.unwrap();
+    assert_eq!(answer().await["error"]["code"], -32700);
+    input.write_all(stateless(2, "tools/list", json!({})).as_bytes()).await.unwrap();
+    let tools = answer().await;
+    assert_eq!(
+        (&tools["id"], tools["result"]["tools"].as_array().map(Vec::len)),
+        (&json!(2), Some(3)),
+        "{tools}"
+    );
+    // The last line is answered before the program ends.
+    input.write_all(b"{").await.unwrap();
+    drop(input);
+    assert_eq!(answer().await["error"]["code"], -32700);
+    let status = tokio::time::timeout(HANG, child.wait()).await.expect("it does not end").unwrap();
+    assert_eq!(status.code(), Some(0));
 }

@@ -147,6 +147,7 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
             })
         }
         ("page", _) => said(PAGE.to_owned()),
+        ("table", _) => said(TABLE.to_owned()),
         ("count", _) => said(format!("There are {} lines.", wish.lines().count())),
         ("[Summary" | "Summarize" | "summarize", _) => said("a summary of everything".to_owned()),
         _ => said(format!("It is {what}.")),
@@ -172,6 +173,11 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
 const PAGE: &str = "# Findings\n\nThe parser **fails** on an empty line because `next_line` returns before the buffer \
 is drained, which nobody noticed.\n\n- first point with enough words that it must be broken at forty columns\n- second\n\n\
 1. a numbered point with enough words that it must be broken, too\n\n```rust\nfn main() {}\n```\n\n| name | size |\n|---|---|\n| a | 1 |\n";
+
+/// A table that is wider than forty columns, and a link.
+const TABLE: &str = "| function | what it does | called from |\n|---|---|---|\n\
+| `open_session` | opens the session and reads the configuration | the command line |\n\
+| `close_everything` | closes every connection | the signal handler |\n\nSee [the documentation](https://docs.example/guide) first.\n";
 
 fn call(name: &str, arguments: &Value, n: usize) -> Value {
     let function = json!({"name": name, "arguments": arguments.to_string()});

@@ -225,3 +225,21 @@ async fn without_a_model_and_a_task_the_demo_repairs_a_project() {
     );
     assert!(said.out.contains("Three ways to a real model"), "{said:?}");
 }
+
+/// The reply that asks for the call was paid for.
+#[tokio::test]
+async fn the_usage_is_reported_while_a_question_waits() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    for json in [&[][..], &["--json"]] {
+        let said =
+            dir.ask(&model, &[&["-p", "--wait", "--price", "10,100", "run it"][..], json].concat()).await;
+        assert_eq!(said.code, 3, "{said:?}");
+        assert!(said.err.contains("usage: 1200 tokens in, 34 out, $0.0154"), "{said:?}");
+    }
+    // The process that continues reports only its own.
+    let id = dir.session_ids().remove(0);
+    dir.run(&["answer", &id, "no"]).await;
+    let said = dir.ask(&model, &["-p", "--resume", &id]).await;
+    assert!(said.code == 0 && said.err.contains("usage: 1200 tokens in, 34 out"), "{said:?}");
+}

@@ -47,6 +47,8 @@ async fn sessions_are_listed_searched_shown_forked_exported_and_deleted() {
     assert!(session["session_id"].as_str().unwrap().starts_with(id));
     let pi = dir.run(&["sessions", "export", id, "--form", "pi"]).await.out;
     assert!(pi.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{pi}");
+    let head: serde_json::Value = serde_json::from_str(pi.lines().next().unwrap()).unwrap();
+    assert_eq!(head["cwd"], dir.path().to_str().unwrap());
     let file = dir.home().join("out.md");
     let words = ["sessions", "export", id, "-o", file.to_str().unwrap()];
     assert_eq!(dir.run(&words).await.code, 0);
@@ -156,4 +158,119 @@ async fn a_server_is_checked() {
     assert!(said.out.contains("scripted"), "{said:?}");
     let said = dir.run(&["check", "http://127.0.0.1:9/v1", "--model", "x"]).await;
     assert!(said.code == 1 && !said.err.is_empty(), "{said:?}");
+}
+
+/// Flips a bit in the line of a file that contains a text.
+fn damage(file: &std::path::Path, text: &str) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let at = bytes.windows(text.len()).position(|w| w == text.as_bytes()).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn what_can_be_read_of_a_damaged_session_becomes_a_new_one() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    dir.ask(&model, &["-p", "say walnut"]).await;
+    dir.ask(&model, &["-p", "-c", "say hazelnut"]).await;
+    let id = dir.session_ids().remove(0);
+    let said = dir.run(&["sessions", "salvage", &id]).await;
+    assert!(said.code == 0 && said.out.contains("is not damaged; nothing was written"), "{said:?}");
+    assert_eq!(dir.session_ids().len(), 1);
+
+    let file = dir.sessions().join(format!("{id}.json"));
+    damage(&file, "It is hazelnut.");
+    let before = std::fs::read(&file).unwrap();
+    let refused = dir.run(&["sessions", "show", &id]).await;
+    assert!(refused.code == 1 && refused.err.contains("is damaged at"), "{refused:?}");
+    let said = dir.run(&["sessions", "salvage", &id[..8]]).await;
+    assert_eq!(said.code, 4, "{said:?}");
+    let lost = said.out.lines().find(|line| line.starts_with("lost: ")).unwrap();
+    assert!(lost.contains(": line ") && lost.contains("checksum"), "{lost}");
+    assert_eq!(lost.matches(file.to_str().unwrap()).count(), 1, "the file is named once: {lost}");
+    assert_eq!(std::fs::read(&file).unwrap(), before, "the damaged file is unchanged");
+    let new = dir.session_ids().into_iter().find(|new| *new != id).unwrap();
+    assert!(said.out.contains(&format!("session {new} has the ")), "{said:?}");
+    let shown = dir.run(&["sessions", "show", &new]).await;
+    assert!(
+        shown.code == 0 && shown.out.contains("It is walnut.") && shown.out.contains("say hazelnut"),
+        "{shown:?}"
+    );
+    let continues = dir.ask(&model, &["-p", "--resume", &new, "say cashew"]).await;
+    let can = said.out.contains(&format!("looptree --resume {new} continues it"));
+    assert_eq!(can, continues.code == 0, "{said:?} {continues:?}");
+
+    // A file of it does, too, and the rest goes to a file.
+    let rest = dir.home().join("rest.json");
+    let words = ["sessions", "salvage", file.to_str().unwrap(), "-o", rest.to_str().unwrap()];
+    let said = dir.run(&words).await;
+    assert!(said.code == 4 && said.out.contains("written: "), "{said:?}");
+    let document: serde_json::Value = serde_json::from_slice(&std::fs::read(&rest).unwrap()).unwrap();
+    assert_ne!(document["session_id"], id.as_str());
+    assert_eq!(dir.run(&words).await.code, 1, "no file is overwritten");
+    assert_eq!(dir.session_ids().len(), 2);
+
+    // Nothing is left, or it is something else.
+    std::fs::write(&file, "nothing").unwrap();
+    let said = dir.run(&["sessions", "salvage", &id]).await;
+    assert!(said.code == 1 && said.err.contains("can be salvaged"), "{said:?}");
+    let other = dir.home().join("other.txt");
+    std::fs::write(&other, "x").unwrap();
+    let said = dir.run(&["sessions", "salvage", other.to_str().unwrap()]).await;
+    assert!(said.code == 2 && said.err.contains("is no file of a session"), "{said:?}");
+    assert_eq!(dir.session_ids().len(), 2);
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_session_of_a_database_is_salvaged_into_the_folder_of_the_directory() {
+    use looptree::session::{BlockingSessionStore as _, JsonStore, SqliteStore};
+    let model = Model::start().await;
+    let dir = Project::new();
+    dir.ask(&model, &["-p", "say walnut"]).await;
+    dir.ask(&model, &["-p", "-c", "say hazelnut"]).await;
+    let id = dir.session_ids().remove(0);
+    let session = JsonStore::open(dir.sessions()).unwrap().load_session(&id).unwrap();
+    let database = dir.home().join("sessions.db");
+    let store = SqliteStore::open(&database).unwrap();
+    store.save_session(&session).unwrap();
+    drop(store);
+    let name = database.to_str().unwrap();
+    let said = dir.run(&["sessions", "salvage", name]).await;
+    assert!(said.code == 0 && said.out.contains("is not damaged"), "{said:?}");
+    damage(&database, "It is hazelnut.");
+    let said = dir.run(&["sessions", "salvage", name, "--id", &id]).await;
+    assert_eq!(said.code, 4, "{said:?}");
+    let lost = said.out.lines().find(|line| line.starts_with("lost: ")).unwrap();
+    assert_eq!(lost.matches(name).count(), 1, "{lost}");
+    let new = dir.session_ids().into_iter().find(|new| *new != id).unwrap();
+    assert!(dir.run(&["sessions", "show", &new]).await.out.contains("It is walnut."));
+}
+
+/// The conversation has a message about the end of a stopped run, which the user did not write.
+#[tokio::test]
+async fn the_note_of_a_stopped_run_is_not_shown_as_a_message_of_the_user() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--yes", "--max-turns", "1", "run it"]).await;
+    assert_eq!(said.code, 1, "{said:?}");
+    let id = dir.session_ids().remove(0);
+    let tree = dir.run(&["sessions", "show", "--tree", &id]).await.out;
+    assert!(tree.contains("1  > run it [bash] (stopped: max turns exceeded)"), "{tree}");
+    let shown = dir.run(&["sessions", "show", &id]).await.out;
+    assert!(shown.contains("### Stopped\n\nThe run was stopped: max turns exceeded"), "{shown}");
+    assert_eq!(shown.matches("### User").count(), 1, "{shown}");
+    let page = dir.run(&["view", &id]).await.out;
+    assert!(page.contains("The run was stopped") && !page.contains("[Agent stopped"), "{page}");
+    let mut on = super::terminal::Terminal::start(
+        &dir,
+        80,
+        &[("NO_COLOR", "1")],
+        &[&model.words()[..], &["--continue".to_owned()]].concat(),
+    );
+    on.sees("> run it").await;
+    on.sees("stopped: max turns exceeded").await;
+    on.prompts().await;
+    assert!(!on.text().contains("[Agent stopped"), "{}", on.text());
 }

@@ -62,19 +62,32 @@ fn is_escaped(text: &str) -> bool {
     text.split('\n').any(printable::needs_escape)
 }
 
-/// Writes a line in parts that fit the width: the first behind `start`, and the others behind `more`.
+/// Writes a line in parts that fit the width: the first behind `start`, and the others behind `more`. A part ends behind a
+/// blank, except in a word that is wider than a part. The parts together are the line.
 fn parts(f: &mut fmt::Formatter<'_>, start: &str, more: &str, line: &str) -> fmt::Result {
     f.write_str(start)?;
     let mut column = 0;
-    for c in line.chars() {
-        // Characters outside of ASCII can be two columns wide.
-        let width = if c.is_ascii() { 1 } else { 2 };
-        if column + width > WIDTH {
+    for word in line.split_inclusive(' ') {
+        let visible: usize = word.strip_suffix(' ').unwrap_or(word).chars().map(width).sum();
+        if column > 0 && column + visible > WIDTH && visible <= WIDTH {
             f.write_str(more)?;
             column = 0;
         }
-        column += width;
-        write!(f, "{c}")?;
+        for (at, c) in word.char_indices() {
+            // The blank behind a word needs no part of its own.
+            let ends_word = c == ' ' && at > 0;
+            if column + width(c) > WIDTH && !ends_word {
+                f.write_str(more)?;
+                column = 0;
+            }
+            column += width(c);
+            write!(f, "{c}")?;
+        }
     }
     Ok(())
+}
+
+/// Returns the columns of a character. Those outside of ASCII can be two columns wide.
+fn width(c: char) -> usize {
+    if c.is_ascii() { 1 } else { 2 }
 }

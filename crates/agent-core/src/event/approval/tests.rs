@@ -27,6 +27,24 @@ fn nothing_of_a_call_is_cut_or_hidden() {
     assert!(text.chars().all(visible), "{text:?}");
 }
 
+/// A long line is broken behind blanks, and its parts are the line.
+#[test]
+fn a_long_command_is_broken_between_words_and_loses_no_blank() {
+    let words =
+        ["cargo", "test", " --workspace", "--all-features", "--no-fail-fast", "  --", "--include-ignored"];
+    let command = [&words[..], &words, &words].concat().join(" ") + &" ".repeat(70) + "end";
+    let text = view(json!({ "command": command })).to_string();
+    let rows = text.lines().filter_map(|row| row.strip_prefix("      | ").or(row.strip_prefix("      + ")));
+    let rows: Vec<&str> = rows.collect();
+    assert_eq!(rows.concat(), command);
+    assert!(rows.len() > 3 && rows.iter().all(|row| row.len() <= WIDTH_WITH_BLANK), "{text}");
+    let (last, others) = rows.split_last().unwrap();
+    assert!(last.ends_with("end") && others.iter().all(|row| row.ends_with(' ')), "{text}");
+}
+
+/// A part of a line, and the blank behind its last word.
+const WIDTH_WITH_BLANK: usize = 65;
+
 #[test]
 fn a_line_of_an_argument_cannot_look_like_one_of_the_view() {
     let forged = view(json!({"command": "ls\n  hash: 00\n  tool: ls"})).to_string();

@@ -37,7 +37,7 @@ pub(super) fn salvage(store: &JsonStore, id: &str) -> Result<Salvaged, SessionEr
             let read = journal::replay(&journal_path, BufReader::new(file), size, saved, id, Gaps::Filled)?;
             let Replayed { recording: found, broken, .. } = read;
             recording = recording.or(found);
-            losses.extend(broken.into_iter().map(|error| loss(&journal_path, &error)));
+            losses.extend(broken.into_iter().map(|error| Loss::of(&journal_path, &error)));
         }
     }
     match recording {
@@ -64,7 +64,7 @@ fn salvage_file(
             let (found, known) = (read.form.unwrap_or_default(), FORM);
             return Err(SessionError::UnsupportedVersion { path: path.to_owned(), found, known });
         }
-        losses.extend(read.broken.iter().map(|error| loss(path, error)));
+        losses.extend(read.broken.iter().map(|error| Loss::of(path, error)));
         return Ok(read.recording.map(|recording| Saved { recording, form: 2, digest: None }));
     }
     match read_form1(path, &bytes) {
@@ -72,7 +72,7 @@ fn salvage_file(
         Err(error @ SessionError::UnsupportedVersion { .. }) => Err(error),
         Err(error) => {
             let part = from_part(&bytes, &path.display().to_string(), losses);
-            losses.insert(0, loss(path, &error));
+            losses.insert(0, Loss::of(path, &error));
             Ok(part.map(|session| Saved { recording: Recording::new(session), form: 1, digest: None }))
         }
     }
@@ -83,8 +83,4 @@ fn names_later_form(bytes: &[u8]) -> bool {
     let begin = bytes.strip_prefix(b"{\"version\":").and_then(|rest| rest.split(|b| *b == b',').next());
     let number = begin.and_then(|number| std::str::from_utf8(number).ok()?.parse::<u32>().ok());
     number.is_some_and(|number| number > FORM)
-}
-
-fn loss(path: &Path, error: &SessionError) -> Loss {
-    Loss::new(path.display().to_string(), error.to_string())
 }

@@ -95,13 +95,12 @@ pub(super) fn salvage(place: &str, id: &str, rows: Fetched) -> Result<Salvaged, 
     };
     let bytes = usize::try_from(rows.bytes).unwrap_or(usize::MAX);
     let sealed = Sealed::read(&rows.sealed, id);
-    let place = format!("{place}: session {id}");
     let source = Found { lines: numbered(rows.lines), records: numbered(rows.records) };
-    let mut part = Part::new(source, place.clone());
+    let mut part = Part::new(source, format!("{place}: session {id}"));
     let sealed = sealed.map_err(|reason| part.lose("its summary", reason)).ok();
     let Some(session) = part.session(id, sealed.as_ref(), bytes) else { return Err(why) };
     if part.losses.is_empty() {
-        part.losses.push(Loss::new(place, why.to_string()));
+        part.losses.push(Loss::of(place.as_ref(), &why));
     }
     Ok(Salvaged { session: salvage::closed(session), losses: part.losses })
 }

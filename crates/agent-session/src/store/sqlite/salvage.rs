@@ -27,8 +27,11 @@ impl SqliteStore {
         })?;
         let Some(mut salvaged) = found else { return Err(why) };
         if salvaged.losses.is_empty() {
-            let place = format!("{}: session {id}", self.shared.path.display());
-            salvaged.losses.push(Loss::new(place, why.to_string()));
+            let mut loss = Loss::of(&self.shared.path, &why);
+            if !loss.place.contains("session ") {
+                loss.place = format!("{}: session {id}", self.shared.path.display());
+            }
+            salvaged.losses.push(loss);
         }
         Ok(salvaged)
     }
@@ -38,7 +41,7 @@ impl SqliteStore {
         let sealed = match sealed(t, row) {
             Ok(None) => return Ok(Some(form1::Rows::read(t, row)?.salvage(path, id)?)),
             Ok(Some(line)) => Sealed::read(&line, id),
-            Err(failure) if failure.is_damage() => Err(failure.named(path, "read").to_string()),
+            Err(failure) if failure.is_damage() => Err(Loss::of(path, &failure.named(path, "read")).reason),
             Err(failure) => return Err(failure),
         };
         let place = format!("{}: session {id}", path.display());

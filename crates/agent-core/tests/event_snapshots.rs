@@ -75,7 +75,7 @@ async fn an_aborted_run_has_these_events() {
         }
         events.push(event);
     }
-    assert!(matches!(receiver.end().await, RunEnd::Aborted(_)));
+    assert!(matches!(receiver.end().await, RunEnd::Aborted));
     insta::assert_snapshot!(lines(&events));
 }
 

@@ -169,7 +169,7 @@ async fn use_one(way: Use, folder: &Path) {
             let mut events = one.prompt("go").unwrap();
             while events.recv().await.is_some_and(|event| event.text_delta().is_none()) {}
             one.abort();
-            assert!(matches!(events.end().await, RunEnd::Aborted(_)));
+            assert!(matches!(events.end().await, RunEnd::Aborted));
         }
         Use::AbortedTools => {
             let mut events = one.prompt("go").unwrap();
@@ -179,7 +179,7 @@ async fn use_one(way: Use, folder: &Path) {
                     usize::from(matches!(events.recv().await, Some(AgentEvent::ToolExecutionStart { .. })));
             }
             one.abort();
-            assert!(matches!(events.end().await, RunEnd::Aborted(_)));
+            assert!(matches!(events.end().await, RunEnd::Aborted));
         }
         Use::Suspended => assert!(matches!(one.prompt("go").unwrap().end().await, RunEnd::Suspended(_))),
         Use::Restored => {
@@ -193,7 +193,7 @@ async fn use_one(way: Use, folder: &Path) {
             let question = one.questions().remove(0);
             assert!(one.answer(question.id, Answer::Allow).unwrap().end().await.is_completed());
             recorder.close().await.unwrap();
-            store.delete_session(id.as_str()).await.unwrap();
+            store.delete_session(id.as_str()).unwrap();
         }
         Use::Abandoned => drop(one.prompt("go").unwrap()),
         Use::Failed => assert!(matches!(one.prompt("go").unwrap().end().await, RunEnd::Failed(_))),

@@ -202,7 +202,7 @@ async fn use_one(way: Use, folder: &Path) {
             one.explore_and_adopt(branches, strategy, looptree::EventSender::none()).await.unwrap();
         }
         Use::Steered => {
-            let events = one.prompt("go").unwrap();
+            let mut events = one.prompt("go").unwrap();
             one.steer("faster");
             one.follow_up("and once more");
             assert!(events.end().await.is_completed());

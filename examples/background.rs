@@ -4,6 +4,8 @@
 //! `-- --model anthropic/claude-sonnet-5-5` asks a model; `docs/examples.md` lists the names and keys of all providers.
 #![expect(clippy::print_stdout, reason = "a program that talks to the user")]
 
+use std::time::Duration;
+
 use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::background_work::BackgroundWork;
@@ -40,6 +42,13 @@ async fn main() -> anyhow::Result<()> {
     );
     for info in work.list() {
         println!("{}: {}", info.state.name(), info.title);
+        // The program reads the output as well: here until two frames are there, for ten seconds at most.
+        for _ in 0..200 {
+            if work.output_store().read(&info.output_key, 0, 1_000).await?.text().contains("frame 2") {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
     println!("{}", agent.chat("How far is it? Read the output.").await?);
 

@@ -15,7 +15,7 @@ use rmcp::service::{RequestContext, serve_server};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
 
-/// The server, with one tool. A server that somebody else wrote needs none of this.
+/// The server, with one tool. A published server is a program of its own.
 struct Notes;
 
 impl ServerHandler for Notes {

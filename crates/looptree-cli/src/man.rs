@@ -17,8 +17,8 @@ pub(crate) fn run(folder: Option<&Path>) -> Exit {
             Man::new(Cli::command()).render(&mut page).and_then(|()| std::io::stdout().write_all(&page));
         return if printed.is_ok() { Exit::Done } else { Exit::Unread };
     };
-    let written = std::fs::create_dir_all(folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), folder));
+    let written =
+        std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     match written {
         Ok(()) => Exit::Done,
         Err(error) => {

@@ -124,7 +124,8 @@ impl LocalForm {
         let made = serde_json::from_str(&self.arguments(item)).ok().and_then(|args| self.content(&args));
         let is_known = item.get(self.member()) == made.as_ref();
         item.retain(|key, _| {
-            matches!(key.as_str(), "type" | "id" | "caller" | "environment") || (key == self.member() && !is_known)
+            matches!(key.as_str(), "type" | "id" | "caller" | "environment")
+                || (key == self.member() && !is_known)
         });
     }
 }
@@ -189,7 +190,13 @@ impl LocalForms {
 
 impl LocalItem {
     /// Writes the call. If `named`, it has the id and the other members of the mark.
-    pub(super) fn write_call(&self, out: &mut Vec<u8>, mark: &Map<String, Value>, call_id: &str, named: bool) {
+    pub(super) fn write_call(
+        &self,
+        out: &mut Vec<u8>,
+        mark: &Map<String, Value>,
+        call_id: &str,
+        named: bool,
+    ) {
         let mut item = Members::open(out);
         item.field("type", self.form.kind());
         if let Some(id) = marks::id(mark, self.form.id_prefix()).filter(|_| named) {

@@ -185,12 +185,7 @@ impl Output {
     }
 
     /// Opens a call that the agent executes and that has a form of its own.
-    fn local_call(
-        &mut self,
-        form: LocalForm,
-        item: &Map<String, Value>,
-        sink: &mut EventSink<'_>,
-    ) -> Kind {
+    fn local_call(&mut self, form: LocalForm, item: &Map<String, Value>, sink: &mut EventSink<'_>) -> Kind {
         let mut kind = self.call(member(item, "call_id"), form.tool_name(), sink);
         if let Kind::Call(call) = &mut kind {
             call.local = Some(LocalCall::new(form, item));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::handoff;
 
 /// The text in the place of an image or a file, which these outputs cannot contain.
-const NOT_TEXT: &str = "[left out: the output of this tool is text]";
+pub(super) const NOT_TEXT: &str = "[left out: the output of this tool is text]";
 
 /// The first lines of the results of `bash`. The outcome says the same.
 const EXIT: &str = "Exit code: ";

@@ -31,7 +31,9 @@ impl LocalCall {
     pub(in crate::openai_responses) fn piece(&mut self, command: u64, delta: &str) -> Option<String> {
         let mut piece = self.before.take()?;
         let skipped = match self.form {
-            LocalForm::Shell => command.checked_sub(self.command).filter(|skipped| *skipped <= MAX_SKIPPED)?,
+            LocalForm::Shell => {
+                command.checked_sub(self.command).filter(|skipped| *skipped <= MAX_SKIPPED)?
+            }
             LocalForm::Patch => 0,
         };
         // Half of a character in each of two pieces would differ from the whole text.

@@ -37,7 +37,7 @@ pub(super) struct LocalForms {
     patch: bool,
 }
 
-/// A call in the vendor's form: its kind, and what it does.
+/// A call in the vendor's form: its kind and its effect.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct LocalItem {
     form: LocalForm,
@@ -92,7 +92,7 @@ impl LocalForm {
         }
     }
 
-    /// Returns the member that says what the call does.
+    /// Returns the member that describes the effect of the call.
     fn member(self) -> &'static str {
         match self {
             Self::Shell => "action",
@@ -111,7 +111,7 @@ impl LocalForm {
         arguments.unwrap_or_else(|| Value::Object(only(self.member(), content)).to_string())
     }
 
-    /// Returns what the call does, from the arguments of the local tool; `None` if the form cannot express it.
+    /// Returns the effect of the call from the arguments of the local tool; `None` if the form cannot express it.
     fn content(self, arguments: &Value) -> Option<Value> {
         match self {
             Self::Shell => shell::action(arguments),

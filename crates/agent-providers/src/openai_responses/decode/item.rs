@@ -75,6 +75,11 @@ impl Numbers {
 }
 
 impl Kind {
+    /// Returns whether the last event of such an item contains it completely, whatever its other events contain.
+    pub(super) fn is_whole_at_end(&self) -> bool {
+        matches!(self, Self::Opaque { .. } | Self::Call(Call { local: Some(_), .. }))
+    }
+
     /// Returns whether items of the type `name` are of this kind.
     pub(super) fn is(&self, name: &str) -> bool {
         match self {

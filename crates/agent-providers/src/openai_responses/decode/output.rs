@@ -75,9 +75,7 @@ impl Output {
             Some(at) => item.at == at.0,
             None => item.id == event.item_id.as_str(),
         };
-        let is_whole_at_end =
-            |item: &Item| matches!(item.kind, Kind::Opaque { .. } | Kind::Call(Call { local: Some(_), .. }));
-        self.items.iter().rfind(of).is_some_and(is_whole_at_end)
+        self.items.iter().rfind(of).is_some_and(|item| item.kind.is_whole_at_end())
     }
 
     /// Returns the position of the item that an event concerns. Opens an item that the server has not announced.
@@ -195,8 +193,7 @@ impl Output {
 
     /// Emits a piece of a call that has a form of its own. Returns whether the event belongs to one.
     pub(super) fn local_piece(&mut self, event: &Event<'_>, sink: &mut EventSink<'_>) -> bool {
-        let open = |item: &Item| !item.done && matches!(item.kind, Kind::Call(Call { local: Some(_), .. }));
-        let item = self.find(event, open).and_then(|place| self.items.get_mut(place));
+        let item = self.find(event, |item| !item.done).and_then(|place| self.items.get_mut(place));
         item.is_some_and(|item| item.local_piece(event.command_index.0, event.delta.as_str(), sink))
     }
 

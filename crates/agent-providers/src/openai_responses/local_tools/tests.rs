@@ -322,3 +322,38 @@ fn pieces_that_do_not_fit_the_whole_call_are_not_emitted() {
     let mut call = LocalCall::new(LocalForm::Patch, &Map::new());
     assert_eq!(call.piece(0, "+a"), None, "the path is not known");
 }
+
+/// A connection sends only what follows the reply, so the reply must be in the next request byte by byte.
+#[cfg(feature = "openai-responses-ws")]
+#[test]
+fn a_reply_with_such_calls_is_the_beginning_of_what_the_next_request_adds() {
+    let mut reply = AssistantMessage::new("openai", "gpt-test", StopReason::ToolUse);
+    reply.api = Some(agent_core::ApiProtocol::OpenAiResponses);
+    reply.content = [shell(json!({"commands": ["ls"]})), patch(json!({"type": "delete_file", "path": "a"}))]
+        .into_iter()
+        .zip(["call_1", "call_2"])
+        .map(|(item, id)| {
+            let item = item.as_object().unwrap();
+            let form = LocalForm::of_type(item["type"].as_str().unwrap()).unwrap();
+            let mut content = Content::tool_call(
+                id,
+                form.tool_name(),
+                agent_core::ToolArguments::from_text(form.arguments(item)),
+            );
+            if let Content::ToolCall(call) = &mut content {
+                call.signature = marks::of_call(item.clone());
+            }
+            content
+        })
+        .collect();
+    let results = reply.tool_calls().map(|call| result_of(call, "done", false, Value::Null));
+    let mut messages = vec![Message::user("?"), reply.clone().into()];
+    messages.extend(results);
+    let request = request(messages, &BOTH);
+    let items = crate::openai_responses::encode::reply(&request, &reply).unwrap();
+    let text = String::from_utf8(body(&request).unwrap()).unwrap();
+    let items = String::from_utf8(items).unwrap();
+    assert!(
+        text.contains(&format!(r#"{{"role":"user","content":"?"}},{items},{{"type":"shell_call_output""#))
+    );
+}

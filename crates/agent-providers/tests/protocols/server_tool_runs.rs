@@ -396,6 +396,7 @@ async fn commands_and_patches_run_locally_and_survive_a_hand_off_in_both_directi
 
     // To Claude, with its own form of the shell, and from there back.
     let mut messages: Vec<AgentMessage> = first.history().messages().cloned().collect();
+    messages.push(AgentMessage::user("What time is it?"));
     let mut request = ModelRequest::new(
         ANTHROPIC.at(&format!("http://{}", anthropic.address)),
         History::repaired(messages.clone()).0,
@@ -410,7 +411,6 @@ async fn commands_and_patches_run_locally_and_survive_a_hand_off_in_both_directi
     assert_eq!(calls[1]["name"], "apply_patch");
     assert_eq!(body["messages"][2]["content"][1]["is_error"], true);
 
-    messages.push(AgentMessage::user("What time is it?"));
     let reply = crate::support::call(&ProviderRegistry::default(), &request).await.message();
     let id = reply.tool_calls().next().unwrap().id.clone();
     messages.push(Message::from(reply).into());

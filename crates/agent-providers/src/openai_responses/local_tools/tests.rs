@@ -203,7 +203,8 @@ fn items_of_a_container_and_of_tools_that_are_not_declared_stay_opaque() {
         (&BOTH[..1], patch(json!({"type": "delete_file", "path": "a"}))),
     ] {
         let (reply, _) = read(tools, &item_events(item.clone(), vec![], item.clone()));
-        assert_eq!(reply.content, [Content::opaque(item["type"].as_str().unwrap(), item)]);
+        let kind = item["type"].as_str().unwrap().to_owned();
+        assert_eq!(reply.content, [Content::opaque(kind, item)]);
     }
 }
 

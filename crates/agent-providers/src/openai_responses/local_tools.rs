@@ -181,7 +181,8 @@ impl LocalForms {
             let named = |form: &LocalForm| self.has(*form) && form.tool_name() == call.name.as_str();
             LocalForm::ALL.into_iter().find(named)
         };
-        let form = marked.or_else(declared)?;
+        // A call of a function that this model made has the id of a function, and the reasoning before it belongs to that id.
+        let form = marked.or_else(|| declared().filter(|_| mark.is_empty()))?;
         let stored = mark.get(form.member()).filter(|_| marked.is_some()).cloned();
         let content = stored.or_else(|| form.content(call.arguments.value().ok()?))?;
         Some(LocalItem { form, content })

@@ -259,6 +259,16 @@ fn calls_of_other_models_have_the_form_if_it_can_express_them() {
 }
 
 #[test]
+fn a_function_that_the_same_model_called_stays_a_function() {
+    let item = json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "bash",
+        "arguments": "{\"command\":\"ls\"}", "status": "completed"});
+    let (reply, _) = read(&[], &item_events(item.clone(), vec![], item));
+    let items = sent_back(&reply, &BOTH);
+    assert_eq!((&items[0]["type"], &items[0]["id"]), (&json!("function_call"), &json!("fc_1")));
+    assert_eq!(items[1]["type"], "function_call_output");
+}
+
+#[test]
 fn an_output_has_the_streams_and_the_outcome_of_the_command() {
     let exit = |code: i64| json!({"type": "exit", "exit_code": code});
     let ran = |code: i64| json!({"exit_code": code, "success": code == 0});

@@ -21,6 +21,7 @@ mod config;
 mod decode;
 mod encode;
 mod error;
+mod local_tools;
 mod marks;
 mod search;
 #[cfg(feature = "openai-responses-ws")]

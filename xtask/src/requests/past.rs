@@ -221,6 +221,32 @@ fn entry(message: impl Into<Message>) -> Entry {
     Entry::from(agent_core::AgentMessage::from(message.into()))
 }
 
+/// A command and patches, whose results are an exit code with output, a success and a failure.
+pub(super) fn with_commands(author: &ModelConfig) -> anyhow::Result<Past> {
+    let past = Past::by(author).user(vec![Content::text("List the files, then change them.")])?;
+    let patch = |section: &str| json!({"input": format!("*** Begin Patch\n{section}*** End Patch")});
+    let reply = vec![
+        past.thought("I list them first."),
+        Content::tool_call("call_c1", "bash", json!({"command": "ls -l | grep \"é\"", "timeout": 5})),
+        Content::tool_call("call_c2", "apply_patch", patch("*** Add File: new.txt\n+hello\n")),
+        Content::tool_call("call_c3", "apply_patch", patch("*** Delete File: old.txt\n")),
+        Content::tool_call(
+            "call_c4",
+            "apply_patch",
+            patch("*** Update File: a.txt\n@@\n-x\n+y\n*** Delete File: b.txt\n"),
+        ),
+    ];
+    past.exchange(
+        reply,
+        vec![
+            (vec![Content::text("Exit code: 1\nSTDOUT:\n\nSTDERR:\nno such file")], false),
+            (vec![Content::text("Success.")], false),
+            (vec![Content::text("old.txt does not exist")], true),
+            (vec![Content::text("Success.")], false),
+        ],
+    )
+}
+
 /// Thinking, text, four calls at once with ids of the author's kind, results of every kind, more thinking.
 pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
     let ids = match author.api {

@@ -22,8 +22,8 @@ pub use web::{SearchContext, UserLocation, WebFetch, WebSearch};
 ///
 /// The vendor executes most of these tools on its own servers during the reply: the calls and results are part of the
 /// reply, and the program does nothing. The vendor only defines the form of [`ComputerUse`](Self::ComputerUse),
-/// [`Bash`](Self::Bash), [`TextEditor`](Self::TextEditor) and [`Memory`](Self::Memory); an
-/// [`AgentTool`](crate::AgentTool) of the agent executes them, and its name is [`local_name`](Self::local_name).
+/// [`Bash`](Self::Bash), [`ApplyPatch`](Self::ApplyPatch), [`TextEditor`](Self::TextEditor) and [`Memory`](Self::Memory);
+/// an [`AgentTool`](crate::AgentTool) of the agent executes them, and its name is [`local_name`](Self::local_name).
 ///
 /// Add it to [`RequestOptions::server_tools`](crate::RequestOptions::server_tools). A tool or an option that the protocol
 /// of the model does not have is an error before the request is sent; [`check`](Self::check) returns the same error.
@@ -58,6 +58,8 @@ pub enum ServerTool {
     Mcp(Mcp),
     /// Runs commands in a shell. A local tool executes it.
     Bash,
+    /// Creates, changes and deletes files by patches. A local tool executes it.
+    ApplyPatch,
     /// Views and edits text files. A local tool executes it.
     TextEditor(TextEditor),
     /// Stores notes in files that outlast the conversation. A local tool executes it.
@@ -82,6 +84,7 @@ impl ServerTool {
             Self::ComputerUse(_) => "computer_use",
             Self::Mcp(_) => "mcp",
             Self::Bash => "bash",
+            Self::ApplyPatch => "apply_patch",
             Self::TextEditor(_) => "text_editor",
             Self::Memory => "memory",
             Self::ToolSearch(_) => "tool_search",
@@ -95,6 +98,7 @@ impl ServerTool {
         match self {
             Self::ComputerUse(_) => Some("computer"),
             Self::Bash => Some("bash"),
+            Self::ApplyPatch => Some("apply_patch"),
             Self::TextEditor(_) => Some("str_replace_based_edit_tool"),
             Self::Memory => Some("memory"),
             _ => None,

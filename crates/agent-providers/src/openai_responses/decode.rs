@@ -116,6 +116,8 @@ impl Decoder {
             | "response.reasoning_summary_part.done" => {
                 output.whole_part(event, event.part.as_ref().unwrap_or(&Part::default()), sink)?;
             }
+            "response.shell_call_command.delta" | "response.apply_patch_call_operation_diff.delta"
+                if output.local_piece(event, sink) => {}
             "response.function_call_arguments.start" => output.bare_call(event, sink)?,
             "response.function_call_arguments.done" | "response.custom_tool_call_input.done" => {
                 output.whole_arguments(event, sink)?;

@@ -20,6 +20,7 @@ use crate::handoff::{Handoff, wire_key};
 use crate::json::{self, Members};
 use crate::marks::Marks;
 use crate::openai_responses::config::{SystemPrompt, system_prompt};
+use crate::openai_responses::local_tools::LocalForms;
 use crate::openai_responses::search;
 use crate::server_tools::{has_tools, runs_code};
 use crate::tool_schema::declared;
@@ -101,13 +102,15 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     let late = deferred::names(request);
     let mut parts = vec!["responses tools", if strict { "strict" } else { "" }];
     parts.extend(late.iter().copied());
+    let local = LocalForms::of(request);
+    parts.push(local.key());
     let key = wire_key(request, &parts);
     let out = body.key("tools");
     out.push(b'[');
     let start = out.len();
     server_tools::write(out, request);
     let by_code = request.tools.are_called_by_code() && runs_code(request);
-    let make = || Encoded::new(encode_tools(&request.tools, strict, &late, by_code), []);
+    let make = || Encoded::new(encode_tools(&request.tools, strict, &late, local, by_code), []);
     request.tools.wire().with(key, make, |encoded| {
         if out.len() > start && !encoded.bytes().is_empty() {
             out.push(b',');
@@ -117,9 +120,15 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     out.push(b']');
 }
 
-fn encode_tools(tools: &ToolDefinitions, strict: bool, late: &[&str], by_code: bool) -> Vec<u8> {
+fn encode_tools(
+    tools: &ToolDefinitions,
+    strict: bool,
+    late: &[&str],
+    local: LocalForms,
+    by_code: bool,
+) -> Vec<u8> {
     let mut out = Vec::new();
-    for definition in tools.definitions() {
+    for definition in tools.definitions().iter().filter(|definition| !local.replaces(&definition.name)) {
         if !out.is_empty() {
             out.push(b',');
         }

@@ -12,6 +12,7 @@ mod tests;
 use agent_core::ThinkingContent;
 use serde_json::{Map, Value};
 
+use super::local_tools::LocalForm;
 use super::search;
 
 /// The kind of the opaque block of a reasoning item.
@@ -37,6 +38,9 @@ pub(super) fn of_message(id: &str, phase: &str) -> Option<String> {
 pub(super) fn of_call(mut item: Map<String, Value>) -> Option<String> {
     for member in ["call_id", "name", "arguments", "input", "status"] {
         item.remove(member);
+    }
+    if let Some(form) = item.get("type").and_then(Value::as_str).and_then(LocalForm::of_type) {
+        form.retain_members(&mut item);
     }
     if item.get("type").is_some_and(|kind| kind == search::CALL) {
         item.retain(|key, _| matches!(key.as_str(), "type" | "id"));

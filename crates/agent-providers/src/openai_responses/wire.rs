@@ -21,6 +21,7 @@ pub(super) struct Event<'a> {
     pub(super) item_id: Text<'a>,
     pub(super) content_index: Count,
     pub(super) summary_index: Count,
+    pub(super) command_index: Count,
     #[serde(borrow)]
     pub(super) delta: Text<'a>,
     #[serde(borrow)]

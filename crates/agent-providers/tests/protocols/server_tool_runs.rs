@@ -319,3 +319,112 @@ fn a_history_with_tools_of_a_vendor_can_be_handed_to_every_protocol() {
         }
     }
 }
+
+/// A reply of the Responses API with these items.
+fn gpt(id: &str, items: &[Value]) -> Vec<Act> {
+    let mut frames = vec![json!({"type": "response.created", "response": {"id": id, "model": "gpt-5.4"}})];
+    for (at, item) in items.iter().enumerate() {
+        frames.push(json!({"type": "response.output_item.done", "output_index": at, "item": item}));
+    }
+    frames.push(json!({"type": "response.completed", "response": {"id": id, "status": "completed",
+        "output": items, "usage": {"input_tokens": 100, "output_tokens": 5, "total_tokens": 105}}}));
+    stream(&frames)
+}
+
+/// Commands and patches that the vendor's own tools request are calls of local tools, also in the requests to other vendors'
+/// models; the model that made them receives them as they came.
+#[tokio::test]
+async fn commands_and_patches_run_locally_and_survive_a_hand_off_in_both_directions() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Command {
+        command: String,
+    }
+    #[derive(Deserialize, JsonSchema)]
+    struct Patch {
+        input: String,
+    }
+    let reasoning =
+        json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"});
+    let shell = json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed",
+        "action": {"commands": ["ls", "pwd"], "max_output_length": 900, "timeout_ms": null},
+        "environment": {"type": "local"}});
+    let patch = json!({"type": "apply_patch_call", "id": "apc_1", "call_id": "call_2", "status": "completed",
+        "operation": {"type": "create_file", "path": "a.txt", "diff": "+a\n"}});
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+        "content": [{"type": "output_text", "text": "Done.", "annotations": []}]});
+    let responses = Server::start(vec![
+        gpt("resp_1", &[reasoning.clone(), shell.clone(), patch.clone()]),
+        gpt("resp_2", &[said.clone()]),
+        gpt("resp_3", &[said]),
+    ])
+    .await;
+    let claude_call =
+        json!({"type": "tool_use", "id": "toolu_1", "name": "bash", "input": {"command": "date"}});
+    let anthropic = Server::start(vec![
+        claude(&[claude_call], "tool_use", None, 0),
+        claude(&[json!({"type": "text", "text": "It is late."})], "end_turn", None, 0),
+    ])
+    .await;
+
+    let log: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (commands, patches) = (Arc::clone(&log), Arc::clone(&log));
+    let bash = tool_fn("bash", "Runs a command.", move |args: Command, _| {
+        commands.lock().unwrap().push(args.command);
+        async { Ok("a.txt") }
+    });
+    let apply = tool_fn("apply_patch", "Applies a patch.", move |args: Patch, _| {
+        patches.lock().unwrap().push(args.input);
+        async { Err::<&str, _>(agent_core::ToolError::Failed("the file exists".into())) }
+    });
+    let tools = vec![ServerTool::Bash, ServerTool::ApplyPatch];
+    let first = agent(RESPONSES, &responses, tools.clone()).with_tool(bash).with_tool(apply);
+    first.chat("Look and write.").await.unwrap();
+    assert_eq!(*log.lock().unwrap(), ["ls\npwd", "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch"]);
+    let same = responses.asked()[1].json();
+    let input = same["input"].as_array().unwrap();
+    let mut sent_reasoning = reasoning;
+    sent_reasoning.as_object_mut().unwrap().remove("content");
+    assert_eq!(input[1..4], [sent_reasoning, shell.clone(), patch.clone()]);
+    assert_eq!(
+        input[4],
+        json!({"type": "shell_call_output", "call_id": "call_1", "max_output_length": 900,
+            "output": [{"stdout": "a.txt", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]})
+    );
+    assert_eq!(input[5]["type"], "apply_patch_call_output");
+    assert_eq!(input[5]["status"], "failed");
+    assert!(input[5]["output"].as_str().unwrap().contains("the file exists"), "{}", input[5]);
+
+    // To Claude, with its own form of the shell, and from there back.
+    let mut messages: Vec<AgentMessage> = first.history().messages().cloned().collect();
+    messages.push(AgentMessage::user("What time is it?"));
+    let mut request = ModelRequest::new(
+        ANTHROPIC.at(&format!("http://{}", anthropic.address)),
+        History::repaired(messages.clone()).0,
+    );
+    let definition =
+        |name: &str| agent_core::ToolDefinition::new(name, "Does it.", json!({"type": "object"}));
+    request.tools = ["bash", "apply_patch"].map(definition).into_iter().collect();
+    request.options.server_tools = vec![ServerTool::Bash];
+    let body: Value = serde_json::from_slice(&ProviderRegistry::default().body(&request).unwrap()).unwrap();
+    let calls = &body["messages"][1]["content"];
+    assert_eq!(calls[0]["input"], json!({"command": "ls\npwd"}));
+    assert_eq!(calls[1]["name"], "apply_patch");
+    assert_eq!(body["messages"][2]["content"][1]["is_error"], true);
+
+    let reply = crate::support::call(&ProviderRegistry::default(), &request).await.message();
+    let id = reply.tool_calls().next().unwrap().id.clone();
+    messages.push(Message::from(reply).into());
+    let result = agent_core::ToolResultMessage::new(id, "bash".into(), vec![Content::text("noon")]);
+    messages.push(Message::from(result).into());
+    let (history, repairs) = History::repaired(messages);
+    assert_eq!(repairs, vec![]);
+    let mut request = ModelRequest::new(RESPONSES.at("http://unused"), history);
+    request.tools = ["bash", "apply_patch"].map(definition).into_iter().collect();
+    request.options.server_tools = tools;
+    let body: Value = serde_json::from_slice(&ProviderRegistry::default().body(&request).unwrap()).unwrap();
+    let items: Vec<&Value> = body["input"].as_array().unwrap().iter().collect();
+    assert!(items.contains(&&shell) && items.contains(&&patch), "{body}");
+    let last = &items[items.len() - 2..];
+    assert_eq!(last[0]["action"], json!({"commands": ["date"]}), "{body}");
+    assert_eq!(last[1]["output"][0]["stdout"], "noon");
+}

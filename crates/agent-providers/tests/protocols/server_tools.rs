@@ -207,12 +207,13 @@ async fn a_tool_that_a_protocol_does_not_have_is_refused_before_the_request() {
         ComputerUse::new(1_024, 768).into(),
         Mcp::new("docs", "https://mcp.example.org").into(),
         ServerTool::Bash,
+        ServerTool::ApplyPatch,
         TextEditor::new().into(),
         ServerTool::Memory,
         ToolSearch::default().into(),
         ServerTool::Vendor(json!({"type": "new"})),
     ];
-    let local = ["bash", "memory", "computer", "str_replace_based_edit_tool"];
+    let local = ["bash", "apply_patch", "memory", "computer", "str_replace_based_edit_tool"];
     let (mut sent, mut refused) = (0, 0);
     for vendor in EVERY {
         for tool in &tools {
@@ -234,7 +235,7 @@ async fn a_tool_that_a_protocol_does_not_have_is_refused_before_the_request() {
             }
         }
     }
-    assert_eq!((sent, refused), (44, 64));
+    assert_eq!((sent, refused), (48, 69));
 }
 
 /// The program executes the tool, so the vendor's definition takes the place of the local one.

@@ -9,11 +9,13 @@ use crate::requests::Body;
 
 /// The types of the tools that the vendor defines.
 const VENDORS_TOOLS: &[&str] = &[
+    "apply_patch",
     "code_interpreter",
     "file_search",
     "image_generation",
     "mcp",
     "programmatic_tool_calling",
+    "shell",
     "tool_search",
     "web_search",
 ];
@@ -26,13 +28,15 @@ pub(super) const LAWS: &[Law] = &[
             for item in conversation(body) {
                 let id = text(&item["call_id"]);
                 match text(&item["type"]) {
-                    "function_call" => open.push(id),
-                    "function_call_output" => match open.iter().position(|o| *o == id) {
-                        Some(at) => {
-                            open.remove(at);
+                    "function_call" | "shell_call" | "apply_patch_call" => open.push(id),
+                    "function_call_output" | "shell_call_output" | "apply_patch_call_output" => {
+                        match open.iter().position(|o| *o == id) {
+                            Some(at) => {
+                                open.remove(at);
+                            }
+                            None => return Some(item.to_string()),
                         }
-                        None => return Some(item.to_string()),
-                    },
+                    }
                     _ if item["role"] == "user" && !open.is_empty() => return Some(item.to_string()),
                     _ => {}
                 }

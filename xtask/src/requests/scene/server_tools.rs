@@ -45,6 +45,20 @@ pub(super) fn scenes(api: ApiProtocol, make: fn(&str) -> ModelConfig) -> anyhow:
             r.tools = locals(&["computer"], ToolCallers::Model);
         }));
     }
+    if matches!(api, ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses) {
+        let wish = |r: &mut ModelRequest| {
+            r.options.server_tools = vec![ServerTool::Bash, ServerTool::ApplyPatch];
+            r.tools = locals(&["bash", "apply_patch", "look"], ToolCallers::Model);
+        };
+        scenes.push(scene("server-tools-local", &model, Past::question()?, |r| {
+            wish(r);
+            r.options.tool_choice = ToolChoice::Tool("bash".into());
+        }));
+        for (what, author) in [("same", &model), ("other", &claude("claude-sonnet-4-6"))] {
+            let history = past::with_commands(author)?.end()?;
+            scenes.push(scene(format!("server-tools-local-results-{what}"), &model, history, wish));
+        }
+    }
     if matches!(api, ApiProtocol::AnthropicMessages | ApiProtocol::OpenAiResponses) {
         for (what, callers) in [("code", ToolCallers::Code), ("model-and-code", ToolCallers::ModelAndCode)] {
             scenes.push(scene(format!("server-tools-called-by-{what}"), &model, Past::question()?, |r| {

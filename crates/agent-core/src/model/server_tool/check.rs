@@ -143,7 +143,9 @@ impl ServerTool {
             Self::FileSearch(_) => openai || api == Api::GoogleGenerativeAi,
             Self::ImageGeneration(_) => openai,
             Self::Mcp(_) => api == Api::AnthropicMessages || openai || api == Api::GoogleGenerativeAi,
-            Self::ComputerUse(_) | Self::Bash | Self::TextEditor(_) | Self::Memory => claude,
+            Self::Bash => claude || openai,
+            Self::ApplyPatch => openai,
+            Self::ComputerUse(_) | Self::TextEditor(_) | Self::Memory => claude,
             Self::ToolSearch(_) => claude || openai,
             Self::Vendor(_) => api != Api::OllamaChat,
         }

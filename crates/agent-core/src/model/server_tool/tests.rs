@@ -13,7 +13,7 @@ fn mcp() -> Mcp {
 }
 
 /// One of each tool, without options that only some protocols have.
-fn each() -> [ServerTool; 12] {
+fn each() -> [ServerTool; 13] {
     [
         WebSearch::new().into(),
         WebFetch::new().into(),
@@ -23,6 +23,7 @@ fn each() -> [ServerTool; 12] {
         ComputerUse::new(1_024, 768).into(),
         mcp().into(),
         ServerTool::Bash,
+        ServerTool::ApplyPatch,
         TextEditor::new().into(),
         ServerTool::Memory,
         ToolSearch::default().into(),
@@ -41,11 +42,11 @@ fn each_protocol_has_the_tools_of_its_row() {
         (Api::AnthropicVertex, "web_search computer_use bash text_editor memory tool_search vendor"),
         (
             Api::OpenAiResponses,
-            "web_search code_execution file_search image_generation mcp tool_search vendor",
+            "web_search code_execution file_search image_generation mcp bash apply_patch tool_search vendor",
         ),
         (
             Api::AzureOpenAiResponses,
-            "web_search code_execution file_search image_generation mcp tool_search vendor",
+            "web_search code_execution file_search image_generation mcp bash apply_patch tool_search vendor",
         ),
         (Api::GoogleGenerativeAi, "web_search web_fetch code_execution file_search mcp vendor"),
         (Api::GoogleVertex, "web_search web_fetch code_execution vendor"),
@@ -54,8 +55,8 @@ fn each_protocol_has_the_tools_of_its_row() {
         (Api::OllamaChat, ""),
         (
             Api::custom("toy").unwrap(),
-            "web_search web_fetch code_execution file_search image_generation computer_use mcp bash text_editor \
-             memory tool_search vendor",
+            "web_search web_fetch code_execution file_search image_generation computer_use mcp bash apply_patch \
+             text_editor memory tool_search vendor",
         ),
     ];
     for (api, expected) in rows {

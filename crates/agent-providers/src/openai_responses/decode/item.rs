@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::parts::{List, Parts, Said, Slot};
 use crate::annotation;
+use crate::openai_responses::local_tools::LocalCall;
 use crate::openai_responses::wire::{Part, Spoken};
 use crate::openai_responses::{marks, search};
 use crate::server_tools::ServerCalls;
@@ -50,6 +51,8 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) said: Said,
+    /// The vendor's own form of the call, if it has one.
+    pub(super) local: Option<LocalCall>,
 }
 
 /// Numbers the blocks of a reply.
@@ -72,11 +75,17 @@ impl Numbers {
 }
 
 impl Kind {
+    /// Returns whether the last event of such an item contains it completely, whatever its other events contain.
+    pub(super) fn is_whole_at_end(&self) -> bool {
+        matches!(self, Self::Opaque { .. } | Self::Call(Call { local: Some(_), .. }))
+    }
+
     /// Returns whether items of the type `name` are of this kind.
     pub(super) fn is(&self, name: &str) -> bool {
         match self {
             Self::Message { .. } => name == "message",
             Self::Reasoning { .. } => name == "reasoning",
+            Self::Call(Call { local: Some(local), .. }) => name == local.form.kind(),
             Self::Call(_) => matches!(name, "function_call" | "custom_tool_call" | search::CALL),
             Self::Opaque { .. } => {
                 !matches!(name, "message" | "reasoning" | "function_call" | "custom_tool_call")
@@ -185,6 +194,15 @@ impl Item {
         {
             self.more(0, rest, sink);
         }
+    }
+
+    /// Emits a piece of a call in the vendor's own form. Returns whether the item is one.
+    pub(super) fn local_piece(&mut self, command: u64, delta: &str, sink: &mut EventSink<'_>) -> bool {
+        let Kind::Call(Call { local: Some(local), .. }) = &mut self.kind else { return false };
+        if let Some(piece) = local.piece(command, delta) {
+            self.more(0, &piece, sink);
+        }
+        true
     }
 
     /// Emits the text of the whole parts that did not arrive in pieces.

@@ -11,6 +11,7 @@ use super::item::{Call, Item, Kind, Numbers, Seal};
 use super::parts::{List, Parts, Said};
 use super::read;
 use crate::call_ids::CallIds;
+use crate::openai_responses::local_tools::{LocalCall, LocalForm, LocalForms};
 use crate::openai_responses::wire::{Event, Head, Part};
 use crate::openai_responses::{error, search};
 use crate::prompt_usage::Reply;
@@ -49,6 +50,8 @@ pub(super) struct Output {
     numbers: Numbers,
     ids: CallIds,
     refusal: String,
+    /// The kinds of calls that have a form of their own.
+    local: LocalForms,
     /// The calls of the vendor's own tools.
     pub(super) calls: ServerCalls,
 }
@@ -61,6 +64,7 @@ impl Output {
             numbers: Numbers::default(),
             ids: CallIds::new(&request.history),
             refusal: String::new(),
+            local: LocalForms::of(request),
             calls: ServerCalls::default(),
         }
     }
@@ -71,7 +75,7 @@ impl Output {
             Some(at) => item.at == at.0,
             None => item.id == event.item_id.as_str(),
         };
-        self.items.iter().rfind(of).is_some_and(|item| matches!(item.kind, Kind::Opaque { .. }))
+        self.items.iter().rfind(of).is_some_and(|item| item.kind.is_whole_at_end())
     }
 
     /// Returns the position of the item that an event concerns. Opens an item that the server has not announced.
@@ -169,7 +173,28 @@ impl Output {
     fn call(&mut self, id: &str, name: &str, sink: &mut EventSink<'_>) -> Kind {
         let index = self.numbers.fresh();
         sink(StreamEvent::ToolCallStart { index, id, name });
-        Kind::Call(Call { index, id: id.to_owned(), name: name.to_owned(), said: Said::default() })
+        Kind::Call(Call {
+            index,
+            id: id.to_owned(),
+            name: name.to_owned(),
+            said: Said::default(),
+            local: None,
+        })
+    }
+
+    /// Opens a call that the agent executes and that has a form of its own.
+    fn local_call(&mut self, form: LocalForm, item: &Map<String, Value>, sink: &mut EventSink<'_>) -> Kind {
+        let mut kind = self.call(member(item, "call_id"), form.tool_name(), sink);
+        if let Kind::Call(call) = &mut kind {
+            call.local = Some(LocalCall::new(form, item));
+        }
+        kind
+    }
+
+    /// Emits a piece of a call that has a form of its own. Returns whether the event belongs to one.
+    pub(super) fn local_piece(&mut self, event: &Event<'_>, sink: &mut EventSink<'_>) -> bool {
+        let item = self.find(event, |item| !item.done).and_then(|place| self.items.get_mut(place));
+        item.is_some_and(|item| item.local_piece(event.command_index.0, event.delta.as_str(), sink))
     }
 
     /// Opens a call that the server announces by a separate event instead of an item.
@@ -341,9 +366,15 @@ impl Output {
                 self.call(member(&object(item.get()), "call_id"), TOOL_SEARCH, sink)
             }
             _ => {
-                let index = self.numbers.fresh();
-                self.calls.begin_item(index, &Value::Object(object(item.get())), sink);
-                Kind::Opaque { index }
+                let item = object(item.get());
+                match self.local.of_item(&item) {
+                    Some(form) => self.local_call(form, &item, sink),
+                    None => {
+                        let index = self.numbers.fresh();
+                        self.calls.begin_item(index, &Value::Object(item), sink);
+                        Kind::Opaque { index }
+                    }
+                }
             }
         };
         self.open(at, id, kind).map(|_| ())

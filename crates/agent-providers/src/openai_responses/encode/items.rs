@@ -18,6 +18,7 @@ use crate::handoff::{self, Handoff, IdRule, ImageOut, ThinkingOut, wire_key};
 use crate::json::{Members, write};
 use crate::openai_responses::config::is_vendor;
 use crate::openai_responses::encode::deferred;
+use crate::openai_responses::local_tools::{LocalForms, LocalItem};
 use crate::openai_responses::marks::{self, TakesWords};
 use crate::openai_responses::search;
 
@@ -41,6 +42,8 @@ pub(super) struct Writer<'r> {
     marked: bool,
     /// Whether searches for tools have the vendor's form.
     search: ToolSearchForm,
+    /// The kinds of calls that are written in a form of their own.
+    local: LocalForms,
     /// Whether the output of a deferred call comes in a later item, instead of a preliminary output.
     defers: bool,
 }
@@ -93,7 +96,8 @@ impl<'r> Writer<'r> {
         let takes_words = if is_vendor(&request.model) { TakesWords::No } else { TakesWords::Yes };
         let defers = deferred::is_native(request);
         let search = request.tools.search();
-        Self { rules: Handoff::new(request, IDS), takes_words, marked, search, defers }
+        let local = LocalForms::of(request);
+        Self { rules: Handoff::new(request, IDS), takes_words, marked, search, local, defers }
     }
 
     /// Returns whether the form of a unit can depend on the units before it.
@@ -107,7 +111,7 @@ impl<'r> Writer<'r> {
         let marked = if self.marked { "marked" } else { "" };
         let search = if self.search == ToolSearchForm::FromResults { "search" } else { "" };
         let defers = if self.defers { "async" } else { "" };
-        wire_key(request, &["responses", words, marked, search, defers])
+        wire_key(request, &["responses", words, marked, search, defers, self.local.key()])
     }
 
     pub(super) fn unit(&self, unit: &Unit) -> Encoded {
@@ -124,7 +128,14 @@ impl<'r> Writer<'r> {
                     .map(|result| (result, self.mark_of(reply, result)))
                     .partition(|(result, mark)| self.waits(result, mark));
                 for (result, mark) in ended {
-                    self.result(&mut items, result, &mark, named);
+                    match self.local_item(reply, result, &mark) {
+                        Some(item) => {
+                            let caller = mark.get("caller").filter(|_| named);
+                            let id = self.rules.call_id(&result.tool_call_id);
+                            item.write_output(next(&mut items.out), caller, &id, result);
+                        }
+                        None => self.result(&mut items, result, &mark, named),
+                    }
                 }
                 for (result, _) in waiting {
                     self.user(&mut items, &deferred::preliminary(result));
@@ -140,6 +151,17 @@ impl<'r> Writer<'r> {
         let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
         let signature = call.and_then(|call| call.signature.as_deref());
         self.rules.signature(reply, signature).map(marks::read).unwrap_or_default()
+    }
+
+    /// Returns the call that a result belongs to, if it is sent in a form of its own.
+    fn local_item(
+        &self,
+        reply: &AssistantMessage,
+        result: &ToolResultMessage,
+        mark: &Map<String, Value>,
+    ) -> Option<LocalItem> {
+        let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?;
+        self.local.of_call(mark, call)
     }
 
     /// Returns whether the output of a call comes in a later item.
@@ -314,6 +336,10 @@ impl<'r> Writer<'r> {
             let id = marks::id(&mark, "tsc_").filter(|_| named);
             let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
             search::write_call(next(out), id, &self.rules.call_id(&call.id), arguments);
+            return;
+        }
+        if let Some(item) = self.local.of_call(&mark, call) {
+            item.write_call(next(out), &mark, &self.rules.call_id(&call.id), named);
             return;
         }
         let mut item = Members::open(next(out));

@@ -14,6 +14,7 @@ use crate::catalogue::{self, ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
 use crate::openai_responses::config::is_vendor;
+use crate::openai_responses::local_tools::LocalForm;
 use crate::request::{effort, output_limit, prompt_cache_key, refuse};
 use crate::server_tools::has_tools;
 
@@ -152,7 +153,12 @@ fn choice(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), Provider
             body.field("tool_choice", "required");
         }
         ToolChoice::Tool(name) => {
-            body.field("tool_choice", &json!({"type": "function", "name": name}));
+            let mut forms = request.options.server_tools.iter().filter_map(LocalForm::of_tool);
+            let choice = match forms.find(|form| form.tool_name() == name.as_str()) {
+                Some(form) => json!({"type": form.tool_type()}),
+                None => json!({"type": "function", "name": name}),
+            };
+            body.field("tool_choice", &choice);
         }
         _ => {}
     }

@@ -7,6 +7,7 @@ use agent_core::{ModelRequest, Secret, ToolCallers, ToolSearchForm};
 use serde_json::{Value, json};
 
 use crate::json;
+use crate::openai_responses::local_tools::LocalForm;
 use crate::server_tools::{Definition, location, runs_code};
 
 /// Writes the definitions, separated by commas, and the one of the code that calls tools of the program.
@@ -19,7 +20,7 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest) {
         if out.len() > start {
             out.push(b',');
         }
-        json::write(out, &definition(tool));
+        json::write(out, &definition(tool, request));
     }
     if request.tools.are_called_by_code() && runs_code(request) {
         if out.len() > start {
@@ -53,7 +54,10 @@ pub(super) fn results(request: &ModelRequest) -> &'static [&'static str] {
     }
 }
 
-fn definition(tool: &ServerTool) -> Value {
+fn definition(tool: &ServerTool, request: &ModelRequest) -> Value {
+    if let Some(form) = LocalForm::of_tool(tool) {
+        return local(form, request);
+    }
     match tool {
         ServerTool::WebSearch(search) => web_search(search),
         ServerTool::CodeExecution(code) => code_interpreter(code),
@@ -64,6 +68,18 @@ fn definition(tool: &ServerTool) -> Value {
         ServerTool::Vendor(definition) => definition.clone(),
         _ => Value::Null,
     }
+}
+
+/// Returns the definition of a tool that the agent executes.
+fn local(form: LocalForm, request: &ModelRequest) -> Value {
+    let mut definitions = request.tools.definitions().iter();
+    let definition = definitions.find(|definition| definition.name == form.tool_name());
+    let callers = definition.and_then(|definition| callers(definition.callers));
+    let place = (form == LocalForm::Shell).then(|| json!({"type": "local"}));
+    Definition::of(form.tool_type())
+        .with("environment", place)
+        .with("allowed_callers", callers.filter(|_| runs_code(request)).map(|callers| json!(callers)))
+        .build()
 }
 
 fn web_search(search: &WebSearch) -> Value {

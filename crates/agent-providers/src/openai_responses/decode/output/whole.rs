@@ -84,8 +84,11 @@ impl Output {
                     (call.id.is_empty() && !id.is_empty()) || (call.name.is_empty() && !name.is_empty());
                 if late {
                     id.clone_into(&mut call.id);
-                    name.clone_into(&mut call.name);
-                    sink(StreamEvent::ToolCallStart { index: call.index, id, name });
+                    // An item in the vendor's own form does not name the tool.
+                    if !name.is_empty() {
+                        name.clone_into(&mut call.name);
+                    }
+                    sink(StreamEvent::ToolCallStart { index: call.index, id, name: &call.name });
                 }
                 if call.id.is_empty() {
                     call.id = self.ids.fresh();
@@ -98,7 +101,8 @@ impl Output {
                         value @ (Value::Object(_) | Value::Array(_)) => Some(value.to_string()),
                         _ => None,
                     });
-                let arguments = arguments.unwrap_or_default();
+                let local = call.local.as_ref().map(|local| local.form.arguments(&whole));
+                let arguments = local.or(arguments).unwrap_or_default();
                 item.fill_call(&arguments, sink);
             }
             Kind::Opaque { .. } => {}

@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 
 use agent_core::{AgentMessage, Citation, CitationSource, Content, GroupRole, ImageContent, Message};
 
+use crate::model::stored::MISSING;
 use crate::model::{LoopRecord, Session};
 use crate::store::SessionSummary;
 
@@ -69,6 +70,10 @@ fn write_message(out: &mut String, message: &AgentMessage) {
     }
     let message = match message {
         AgentMessage::Llm(llm) => &llm.message,
+        AgentMessage::Extension(note) if note.kind == MISSING => {
+            let _ = writeln!(out, "\n### Missing\n\nA message that stood here could not be read.");
+            return;
+        }
         AgentMessage::Extension(note) => {
             let _ = writeln!(out, "\n### Note: {}\n", note.kind);
             fenced(out, "json", &note.data.to_string());

@@ -23,7 +23,7 @@ use agent_core::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(crate) use content::{Content, Counts, Gaps, Messages, ReadContent};
+pub(crate) use content::{Content, Counts, Gaps, MISSING, Messages, ReadContent};
 pub(crate) use head::{ReadHead, read_head, write_head};
 use read::read_event;
 pub(crate) use write::Events;

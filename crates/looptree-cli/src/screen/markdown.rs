@@ -64,8 +64,34 @@ impl Markdown {
 
     fn end_table(&mut self, screen: &Screen) -> String {
         let table = std::mem::take(&mut self.table);
-        if table.is_empty() { table } else { rendered(table.trim_end(), screen) }
+        if table.is_empty() {
+            return table;
+        }
+        let shown = rendered(table.trim_end(), screen);
+        let mut words = table.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        if words.all(|word| shown.contains(word)) { shown } else { listed(&table, screen) }
     }
+}
+
+/// Renders a table that is too narrow for its words as one list for each row.
+fn listed(table: &str, screen: &Screen) -> String {
+    let is_rule = |row: &&str| row.chars().all(|c| matches!(c, '|' | '-' | ':' | ' '));
+    let cells = |row: &str| -> Vec<String> {
+        row.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect()
+    };
+    let mut rows = table.lines().filter(|row| !is_rule(row)).map(cells);
+    let head = rows.next().unwrap_or_default();
+    let mut shown = String::new();
+    for row in rows {
+        for (n, cell) in row.iter().enumerate() {
+            let line = match head.get(n).filter(|name| !name.is_empty()) {
+                Some(name) => format!("{name}: {cell}"),
+                None => cell.clone(),
+            };
+            shown.push_str(&rendered(&format!("{}{line}", if n == 0 { "* " } else { "  " }), screen));
+        }
+    }
+    if shown.is_empty() { rendered(&head.join(", "), screen) } else { shown }
 }
 
 /// The characters of a link's text, and of its address, that are searched for its end.

@@ -41,9 +41,10 @@ async fn a_key_of_the_keyring_is_used() {
         }
     }
     let model = Model::start().await;
-    let dir = Project::new();
     // The server refuses exactly the key that is stored.
     for (provider, expect) in [("local", "Incorrect API key provided"), ("other", "")] {
+        // The keyring is in the home folder.
+        let dir = Project::new();
         let mut command = Command::new("dbus-run-session");
         command.current_dir(dir.path()).kill_on_drop(true).env_clear().envs(dir.environment());
         command.env("XDG_RUNTIME_DIR", dir.home());

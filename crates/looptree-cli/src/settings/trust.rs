@@ -139,17 +139,15 @@ fn ask(file: &ConfigFile, names: &[&str]) -> Result<bool> {
         screen.line(&format!("  | {}", looptree::event::printable(line)));
     }
     screen.line(&format!("These settings can reduce your protection: {}.", names.join(", ")));
-    loop {
-        forget_typed()?;
-        screen.ask("Use them? You are asked again if the file changes. [y/N] ");
-        let answer = read_marked()?;
-        // The terminal puts marks around a paste.
-        if answer.contains('\x1b') {
-            screen.line("A paste does not answer a question. Type the answer.");
-            continue;
-        }
-        return Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"));
+    forget_typed()?;
+    screen.ask("Use them? You are asked again if the file changes. [y/N] ");
+    let answer = read_marked()?;
+    // The terminal puts marks around a paste.
+    if answer.contains('\x1b') {
+        screen.line("A paste does not answer a question. Start again to answer it.");
+        return Ok(false);
     }
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// Discards what was typed or pasted before the question was visible.

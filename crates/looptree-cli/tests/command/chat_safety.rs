@@ -175,10 +175,15 @@ async fn a_project_is_trusted_once_for_each_content_of_its_file() {
     on.sees("Use them?").await;
     on.pastes("y\n");
     on.sees("A paste does not answer").await;
+    on.sees("ignored in").await;
+    on.sees("you are asked before edits and commands").await;
+    on.prompts().await;
+    on.keys("\x04");
+    on.ends().await;
+    let mut on = chat(&dir, &model, &[], &[]);
     on.sees("Use them?").await;
     on.types("n");
     on.sees("ignored in").await;
-    on.sees("you are asked before edits and commands").await;
     on.prompts().await;
     on.keys("\x04");
     on.ends().await;

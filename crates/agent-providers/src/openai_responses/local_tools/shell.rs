@@ -24,14 +24,17 @@ pub(super) fn arguments(action: &Value) -> Option<String> {
 pub(super) fn action(arguments: &Value) -> Option<Value> {
     let members = arguments.as_object()?;
     let command = members.get("command")?.as_str()?;
-    let mut action = json!({"commands": [command]});
+    let mut limit = None;
     for (name, value) in members {
         match name.as_str() {
             "command" => {}
             "timeout" if value.is_null() => {}
-            "timeout" => action["timeout_ms"] = value.as_u64()?.checked_mul(1_000)?.into(),
+            "timeout" => limit = Some(value.as_u64()?.checked_mul(1_000)?),
             _ => return None,
         }
     }
-    Some(action)
+    Some(match limit {
+        None => json!({"commands": [command]}),
+        Some(limit) => json!({"commands": [command], "timeout_ms": limit}),
+    })
 }

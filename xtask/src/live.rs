@@ -101,11 +101,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     Ok(status.success())
 }
 
+/// Variables of a child process, with their values.
+type Variables = Vec<(&'static str, String)>;
+
 /// The arguments of cargo and the environment of the program.
 fn call(
     arguments: &[String],
     variable: impl Fn(&str) -> Option<String>,
-) -> anyhow::Result<(Vec<String>, Vec<(&'static str, String)>)> {
+) -> anyhow::Result<(Vec<String>, Variables)> {
     let names = || PROVIDERS.iter().map(|provider| provider.name).collect::<Vec<_>>().join(", ");
     let (name, model) = match arguments {
         [name] => (name, None),

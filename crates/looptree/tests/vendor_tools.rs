@@ -50,7 +50,7 @@ fn patch(id: &str, operation: Value) -> Value {
 
 /// The outputs of the last request by the ids of their calls.
 fn output<'b>(body: &'b Value, id: &str) -> &'b Value {
-    let outputs = body["input"].as_array().unwrap().iter();
+    let mut outputs = body["input"].as_array().unwrap().iter();
     outputs
         .rfind(|item| item["call_id"] == id && item["type"].as_str().unwrap().ends_with("_output"))
         .unwrap()

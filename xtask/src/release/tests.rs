@@ -11,7 +11,10 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Packages by name, version, whether they are published, and what they need as `(name, requirement, kind)`.
-fn workspace_of(packages: &[(&str, &str, bool, &[(&str, &str, Option<&str>)])]) -> Metadata {
+/// A package: its name, its version, whether it is published, and the names, requirements and kinds of its dependencies.
+type PackageRow<'a> = (&'a str, &'a str, bool, &'a [(&'a str, &'a str, Option<&'a str>)]);
+
+fn workspace_of(packages: &[PackageRow<'_>]) -> Metadata {
     let dependencies = |needs: &[(&str, &str, Option<&str>)]| -> Vec<Value> {
         needs.iter().map(|(name, req, kind)| json!({"name": name, "req": req, "kind": kind})).collect()
     };

@@ -45,6 +45,7 @@ fn read(tools: &[ServerTool], frames: &[Value]) -> (AssistantMessage, Vec<String
     (log.finish("openai", "gpt-test", &completion), pieces)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests pass what `json!` makes")]
 fn item_events(added: Value, between: Vec<Value>, done: Value) -> Vec<Value> {
     let mut frames = vec![json!({"type": "response.output_item.added", "output_index": 0, "item": added})];
     frames.extend(between);
@@ -54,11 +55,13 @@ fn item_events(added: Value, between: Vec<Value>, done: Value) -> Vec<Value> {
     frames
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests pass what `json!` makes")]
 fn shell(action: Value) -> Value {
     json!({"type": "shell_call", "id": "sh_1", "call_id": "call_1", "status": "completed", "action": action,
         "environment": {"type": "local"}, "caller": null})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests pass what `json!` makes")]
 fn patch(operation: Value) -> Value {
     json!({"type": "apply_patch_call", "id": "apc_1", "call_id": "call_1", "status": "completed",
         "operation": operation})

@@ -1,6 +1,7 @@
 //! The examples as programs, without a key and without a model server: what a reader of `docs/examples.md` sees.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(clippy::disallowed_methods, reason = "the programs are examples of this package")]
+#![allow(clippy::print_stdout, reason = "a test says that it is skipped")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -44,8 +45,11 @@ fn shown_with_input(name: &str, arguments: &[&str], input: &str) -> String {
     text(program(name).args(arguments).stdin(std::fs::File::open(path).unwrap()).output().unwrap())
 }
 
+/// The text before a piece that differs from run to run, and the characters of the piece.
+type Varying<'a> = (&'a str, fn(char) -> bool);
+
 /// Replaces each piece that differs from run to run.
-fn steady(text: &str, pieces: &[(&str, fn(char) -> bool)]) -> String {
+fn steady(text: &str, pieces: &[Varying<'_>]) -> String {
     pieces.iter().fold(text.to_owned(), |text, (start, is_part)| {
         let mut parts = text.split(start);
         let first = parts.next().unwrap_or_default().to_owned();

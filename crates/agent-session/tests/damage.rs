@@ -12,7 +12,7 @@ use agent_session::{
     SessionSummary,
 };
 use harm::{is_noticed, step};
-use scene::{Act, Play, agent, perform};
+use scene::{Act, Play, agent, each_store, perform};
 
 /// A session of two loops, in both forms: its journal and its file.
 fn recorded(dir: &Path) -> (Vec<u8>, Vec<u8>) {
@@ -222,6 +222,35 @@ fn what_is_intact_around_damage_is_salvaged() {
             assert!(told || kept.len() == was.len(), "{name}, {named}: {:?}", salvaged.losses);
         }
     }
+}
+
+/// A line is damaged, and what can be read becomes a session that loads as it was saved, in each store.
+#[test]
+fn what_is_salvaged_can_be_saved_and_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let (journal, json) = recorded(dir.path());
+    let mut missing = 0;
+    for (name, bytes) in [("s-1.journal.jsonl", journal), ("s-1.json", json)] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(folder.path()).unwrap();
+        let mut from = 0;
+        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let mut damaged = bytes.clone();
+            damaged[from + line.len() / 2] ^= 1;
+            from += line.len();
+            std::fs::write(folder.path().join(name), damaged).unwrap();
+            let Ok(salvaged) = store.salvage_session("s-1") else { continue };
+            missing += salvaged.missing_messages();
+            let new = salvaged.into_new_session("new".into());
+            each_store(|kind, other| {
+                other.save_session(&new).unwrap();
+                let loaded = other.load_session("new").unwrap_or_else(|e| panic!("{kind:?} {name}: {e}"));
+                assert_eq!(*loaded, new, "{kind:?} {name}");
+                agent_session::to_markdown(&loaded);
+            });
+        }
+    }
+    assert!(missing > 0, "a line with messages was damaged");
 }
 
 #[track_caller]

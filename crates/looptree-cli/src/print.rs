@@ -8,7 +8,7 @@ use looptree::compat::SeedVerbs as _;
 use looptree::event::Ended;
 
 use crate::answers;
-use crate::exit::Exit;
+use crate::exit::{Exit, usage};
 use crate::money;
 use crate::screen::Screen;
 use crate::setup::Setup;
@@ -26,6 +26,13 @@ pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, scre
     let mut last = None;
     if agent.is_suspended() {
         let events = agent.resume()?;
+        last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
+    }
+    if task.is_none() && last.is_none() {
+        // A run that failed or was stopped goes on; one that is complete needs a task.
+        let events = agent.continue_run().map_err(|error| {
+            usage(format!("there is no task, and nothing to continue ({error}); write a task in quotes"))
+        })?;
         last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
     }
     let waits = last.as_ref().is_some_and(|watched| !watched.questions.is_empty());

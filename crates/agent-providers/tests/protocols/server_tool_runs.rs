@@ -354,7 +354,7 @@ async fn commands_and_patches_run_locally_and_survive_a_hand_off_in_both_directi
         "content": [{"type": "output_text", "text": "Done.", "annotations": []}]});
     let responses = Server::start(vec![
         gpt("resp_1", &[reasoning.clone(), shell.clone(), patch.clone()]),
-        gpt("resp_2", &[said.clone()]),
+        gpt("resp_2", std::slice::from_ref(&said)),
         gpt("resp_3", &[said]),
     ])
     .await;

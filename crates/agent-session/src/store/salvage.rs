@@ -5,10 +5,11 @@ mod partial;
 use std::fmt;
 use std::path::Path;
 
-use agent_core::SessionId;
+use agent_core::{AgentMessage, SessionId};
 use serde_json::Value;
 
 use crate::error::SessionError;
+use crate::model::stored::MISSING;
 use crate::model::{Histories, LoopRecord, Session};
 
 /// The readable part of a session, and a list of what is missing.
@@ -43,6 +44,16 @@ impl Salvaged {
     #[must_use]
     pub fn new(session: Session, losses: Vec<Loss>) -> Self {
         Self { session, losses }
+    }
+
+    /// Returns the number of messages that are known to be missing between others. A note of the kind `missing` stands at the
+    /// place of each. Messages that are missing at the end of a loop are not known.
+    #[must_use]
+    pub fn missing_messages(&self) -> usize {
+        let notes = self.session.loops.iter().flat_map(|record| &record.messages);
+        notes
+            .filter(|message| matches!(&***message, AgentMessage::Extension(note) if note.kind == MISSING))
+            .count()
     }
 
     /// Returns the readable part as a session of its own, which a store can save beside the damaged one.

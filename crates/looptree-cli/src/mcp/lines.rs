@@ -12,7 +12,7 @@ use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead};
 
 /// The maximum size of a message of the client: 16 MiB.
 const MAX_LINE: usize = 16 << 20;
-/// The bytes that are passed on at once.
+/// The bytes that are forwarded at once.
 const PIPE: usize = 64 << 10;
 /// Errors that wait to be sent. The input is not read further while there are more.
 const MAX_WAITING: usize = 16;
@@ -35,7 +35,7 @@ where
     Lines { inner: AsyncRwTransport::new_server(receiving, output), unreadable }
 }
 
-/// Passes on the lines that are JSON, and reports the others.
+/// Forwards the lines that are JSON, and reports the others.
 async fn split(input: impl AsyncRead + Unpin, mut readable: DuplexStream, tell: Sender<ErrorData>) {
     let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), MAX_LINE);
     let mut lines = FramedRead::new(input, lines);

@@ -40,9 +40,13 @@ pub(super) async fn run(
     for loss in &salvaged.losses {
         screen.line(&format!("lost: {loss}"));
     }
+    let missing = u64::try_from(salvaged.missing_messages())?;
     let session = salvaged.into_new_session(new_id());
     let new = session.session_id.clone();
-    let messages = SessionSummary::of(&session).messages;
+    let messages = SessionSummary::of(&session).messages.saturating_sub(missing);
+    if messages == 0 {
+        bail!("no message of session {id} can be read; nothing was written");
+    }
     match output {
         Some(path) => {
             write_new(path, &(serde_json::to_string_pretty(&session)? + "\n"))?;
@@ -50,7 +54,13 @@ pub(super) async fn run(
         }
         None => {
             store.save_session(&session)?;
+            store.load_session(&new)?;
             screen.line(&format!("session {new} has the {messages} messages that can be read"));
+            if missing > 0 {
+                screen.line(&format!(
+                    "{missing} messages between them are missing, and a note stands for each"
+                ));
+            }
             screen.line(&match session.history() {
                 Ok(_) => format!("looptree --resume {new} continues it"),
                 Err(error) => format!(

@@ -243,3 +243,17 @@ async fn the_usage_is_reported_while_a_question_waits() {
     let said = dir.ask(&model, &["-p", "--resume", &id]).await;
     assert!(said.code == 0 && said.err.contains("usage: 1200 tokens in, 34 out"), "{said:?}");
 }
+
+/// A run that was stopped goes on without a task; one that is complete needs one.
+#[tokio::test]
+async fn a_stopped_run_goes_on_without_a_task_and_a_complete_one_needs_one() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--yes", "--max-turns", "1", "write one"]).await;
+    assert_eq!(said.code, 1, "{said:?}");
+    let said = dir.ask(&model, &["-p", "--yes", "--continue"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    assert!(!said.out.trim().is_empty(), "{said:?}");
+    let said = dir.ask(&model, &["-p", "--continue"]).await;
+    assert!(said.code == 2 && said.err.contains("there is no task, and nothing to continue"), "{said:?}");
+}

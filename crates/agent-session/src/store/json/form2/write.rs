@@ -127,7 +127,8 @@ pub(in crate::store) fn write_lines(
     out.line(|n| EndLine { n, digest })
 }
 
-/// Returns where the lines of a loop end: after each turn, and after the last event.
+/// Returns where the lines of a loop end: after each turn, and after the last event. A loop whose events do not name all
+/// of its messages has one line.
 fn parts_of(record: &LoopRecord) -> Vec<Counts> {
     let all = Counts::of(record);
     let mut parts = Vec::new();
@@ -144,6 +145,10 @@ fn parts_of(record: &LoopRecord) -> Vec<Counts> {
             }
             _ => {}
         }
+    }
+    // A salvaged loop has messages without events, so that the events do not tell which messages their lines need.
+    if (own, other) != (all.0, all.1) {
+        parts.clear();
     }
     if parts.last() != Some(&all) && all != Counts::default() {
         parts.push(all);

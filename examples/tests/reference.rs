@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![allow(dead_code, reason = "the main function of the tutorial is not called")]
 #![allow(clippy::disallowed_methods, reason = "the tutorial is a program that reads its environment")]
+#![allow(clippy::print_stdout, reason = "the tutorial is a program that talks to the user")]
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};

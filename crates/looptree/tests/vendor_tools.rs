@@ -43,6 +43,7 @@ fn shell(id: &str, commands: &[&str], timeout_ms: Option<u64>) -> Value {
         "action": {"commands": commands, "max_output_length": null, "timeout_ms": timeout_ms}})
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests pass what `json!` makes")]
 fn patch(id: &str, operation: Value) -> Value {
     json!({"type": "apply_patch_call", "id": format!("apc_{id}"), "call_id": id, "status": "completed",
         "operation": operation})

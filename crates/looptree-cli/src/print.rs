@@ -29,7 +29,7 @@ pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, scre
         last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
     }
     if task.is_none() && last.is_none() {
-        // A run that failed or was stopped goes on; one that is complete needs a task.
+        // A run that failed or was stopped continues; one that is complete needs a task.
         let events = agent.continue_run().map_err(|error| {
             usage(format!("there is no task, and nothing to continue ({error}); write a task in quotes"))
         })?;

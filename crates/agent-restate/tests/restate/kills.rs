@@ -1,11 +1,12 @@
 //! Workers and servers that are killed at random moments.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_core::Answer;
+use agent_core::event::Question;
 use agent_restate::{Client, TurnEnd};
 
 use crate::load::{NAME, Work, WorkerProcess, executions, expected, loops, texts};
@@ -24,7 +25,7 @@ const FINISH: Duration = Duration::from_secs(90);
 /// What became of a session.
 struct Finished {
     history: Vec<String>,
-    /// How often the session has asked about a call, by the call.
+    /// How often the session has received an answer about a call, by the call.
     asked: BTreeMap<String, usize>,
 }
 
@@ -32,6 +33,8 @@ struct Finished {
 async fn run(client: Client, key: String) -> Finished {
     let session = client.session(NAME, key.clone());
     let mut asked = BTreeMap::new();
+    // Calls whose answer was sent, and whose confirmation a killed server cut off.
+    let mut unconfirmed: BTreeSet<String> = BTreeSet::new();
     let mut turn = loop {
         match session.prompt("go").idempotency_key(format!("prompt-{key}")).send().await {
             Ok(turn) => break turn,
@@ -42,6 +45,7 @@ async fn run(client: Client, key: String) -> Finished {
         match turn.wait().await {
             Ok(TurnEnd::Ended(end)) => {
                 let loop_id = end.loop_id.as_str();
+                unconfirmed.into_iter().for_each(|call| *asked.entry(call).or_insert(0) += 1);
                 let asked = asked.into_iter().map(|(call, n)| (format!("{loop_id} {call}"), n)).collect();
                 let history = loop {
                     match session.history().await {
@@ -52,11 +56,28 @@ async fn run(client: Client, key: String) -> Finished {
                 return Finished { history, asked };
             }
             Ok(TurnEnd::Waiting(questions)) => {
+                let call_of = |question: &Question| question.call.as_ref().unwrap().id.to_string();
+                let open: BTreeSet<String> = questions.iter().map(call_of).collect();
+                // The session has an answer that it does not ask for any more.
+                for call in unconfirmed.extract_if(.., |call| !open.contains(call)) {
+                    *asked.entry(call).or_insert(0) += 1;
+                }
                 for question in questions {
-                    let call = question.call.as_ref().unwrap().id.to_string();
-                    if let Ok(answered) = session.answer(question.id, Answer::Allow).await {
-                        *asked.entry(call).or_insert(0) += 1;
-                        turn = answered;
+                    let call = call_of(&question);
+                    match session.answer(question.id, Answer::Allow).await {
+                        Ok(answered) => {
+                            unconfirmed.remove(&call);
+                            *asked.entry(call).or_insert(0) += 1;
+                            turn = answered;
+                        }
+                        Err(agent_restate::ClientError::Refused(_)) => {
+                            if unconfirmed.remove(&call) {
+                                *asked.entry(call).or_insert(0) += 1;
+                            }
+                        }
+                        Err(_) => {
+                            unconfirmed.insert(call);
+                        }
                     }
                 }
             }

@@ -62,6 +62,11 @@ impl Salvaged {
         let mut session = self.session;
         session.session_id = id;
         session.journal_records = 0;
+        if session.agent_id.as_str().is_empty()
+            && let Some(first) = session.loops.first()
+        {
+            session.agent_id = first.agent_id.clone();
+        }
         session
     }
 }

@@ -18,7 +18,7 @@ use crate::text::{more_lines, plain, question as whole};
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
 
-/// What a paste is told that would answer a question.
+/// The message about a paste that would answer a question.
 const NO_PASTE: &str = "  A paste does not answer a question. Type the answer.";
 
 /// The result of a question.

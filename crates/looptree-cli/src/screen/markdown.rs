@@ -88,7 +88,13 @@ fn listed(table: &str, screen: &Screen) -> String {
                 Some(name) => format!("{name}: {cell}"),
                 None => cell.clone(),
             };
-            shown.push_str(&rendered(&format!("{}{line}", if n == 0 { "* " } else { "  " }), screen));
+            let body = skin(screen)
+                .text(&links(&line), Some(screen.text_width().saturating_sub(2).max(8)))
+                .to_string();
+            for (at, line) in body.trim_end_matches('\n').lines().enumerate() {
+                let lead = if n == 0 && at == 0 { "• " } else { "  " };
+                shown.push_str(&format!("{lead}{}\n", line.trim_end()));
+            }
         }
     }
     if shown.is_empty() { rendered(&head.join(", "), screen) } else { shown }

@@ -224,7 +224,7 @@ fn what_is_intact_around_damage_is_salvaged() {
     }
 }
 
-/// A line is damaged, and what can be read becomes a session that loads with the messages it was saved with, in each store.
+/// A line is damaged, and what can be read becomes a session that loads as it was saved, in each store.
 #[test]
 fn what_is_salvaged_can_be_saved_and_loaded() {
     let dir = tempfile::tempdir().unwrap();
@@ -245,11 +245,7 @@ fn what_is_salvaged_can_be_saved_and_loaded() {
             each_store(|kind, other| {
                 other.save_session(&new).unwrap();
                 let loaded = other.load_session("new").unwrap_or_else(|e| panic!("{kind:?} {name}: {e}"));
-                assert_eq!(loaded.loops.len(), new.loops.len(), "{kind:?} {name}");
-                for (loaded, new) in loaded.loops.iter().zip(&new.loops) {
-                    assert_eq!(loaded.messages, new.messages, "{kind:?} {name}");
-                    assert_eq!(loaded.events.len(), new.events.len(), "{kind:?} {name}");
-                }
+                assert_eq!(*loaded, new, "{kind:?} {name}");
                 assert!(!agent_session::to_markdown(&loaded).is_empty());
             });
         }

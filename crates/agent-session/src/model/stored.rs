@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use content::{Content, Counts, Gaps, MISSING, Messages, ReadContent};
 pub(crate) use head::{ReadHead, read_head, write_head};
-use read::read_event;
+use read::{is_live, read_event};
 pub(crate) use write::Events;
 
 use super::LoopRecord;

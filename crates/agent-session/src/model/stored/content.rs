@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Events, read_event};
+use super::{Events, is_live, read_event};
 use crate::model::event_messages::Places;
 use crate::model::recording::Recording;
 use crate::model::{Extra, LoopRecord};
@@ -187,6 +187,13 @@ impl ReadContent<'_> {
         if text == raw.get() || text.is_empty() {
             return Ok(());
         }
+        // A line can have the live form of an event that this version would write in its short form.
+        let live = match record.events.get(from..) {
+            Some([event]) if is_live(raw) => event.known().map(serde_json::to_string),
+            _ => None,
+        };
+        let live = live.transpose().map_err(|e| e.to_string())?;
+        let text = live.as_deref().unwrap_or(text);
         let Ok(extra) = between(raw.get(), text) else { return Ok(()) };
         if extra != Extra::Nothing
             && let Some(record) = recording.record_mut(at)

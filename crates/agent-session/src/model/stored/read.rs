@@ -54,6 +54,11 @@ pub(crate) fn read_event(
     Ok(vec![events])
 }
 
+/// Returns whether an event is in the form of live events.
+pub(super) fn is_live(raw: &RawValue) -> bool {
+    serde_json::from_str::<Kind<'_>>(raw.get()).is_ok_and(|kind| kind.loop_id.is_some())
+}
+
 fn known(event: AgentEvent) -> RecordedEvent {
     RecordedEvent::Known(Box::new(event))
 }

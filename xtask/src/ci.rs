@@ -1,9 +1,10 @@
 //! `cargo xtask ci`: runs every check that a change must pass, and prints a table of the results.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 
+use crate::steps::{self, Outcome};
 use crate::workspace::Workspace;
 use crate::{
     cargo, conformance, docs, features, package, release, requirements, surface, test_command, tidy,
@@ -11,15 +12,6 @@ use crate::{
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";
-
-/// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Failed(String),
-    /// It cannot be done on this machine; the text says why.
-    Skipped(String),
-}
 
 /// One step: its name and what it does.
 struct Step {
@@ -50,58 +42,28 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     let chosen = chosen(arguments)?;
     let mut results = Vec::new();
     for step in STEPS {
-        if !chosen.contains(&step.name) {
-            results.push((step.name, Outcome::Skipped("not selected".to_owned()), Duration::ZERO));
-            continue;
-        }
-        say!("\n== {}", step.name);
-        let start = Instant::now();
-        let outcome = (step.run)(workspace).unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
-        if let Outcome::Failed(why) = &outcome {
-            say!("{} failed: {why}", step.name);
-        }
-        results.push((step.name, outcome, start.elapsed()));
+        results.push(if chosen.contains(&step.name) {
+            steps::play(step.name, || (step.run)(workspace))
+        } else {
+            (step.name, Outcome::Skipped("not selected".to_owned()), Duration::ZERO)
+        });
     }
-    say!("\n{}", table(&results));
-    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_))))
+    say!("\n{}", steps::table(&results));
+    Ok(steps::succeeded(&results))
 }
 
 /// The names of the steps that are to be run.
 fn chosen(arguments: &[String]) -> anyhow::Result<Vec<&'static str>> {
-    let all = STEPS.iter().map(|s| s.name);
-    let (only, list) = match arguments {
-        [] => return Ok(all.collect()),
-        [flag, list] if flag == "--without" => (false, list),
-        [flag, list] if flag == "--only" => (true, list),
+    let all: Vec<&'static str> = STEPS.iter().map(|s| s.name).collect();
+    match arguments {
+        [] => Ok(all),
+        [flag, list] if flag == "--without" || flag == "--only" => steps::chosen(&all, flag, list),
         _ => bail!("`cargo xtask ci` takes `--without STEP,STEP`, `--only STEP,STEP` or nothing"),
-    };
-    let named: Vec<&str> = list.split(',').collect();
-    if let Some(unknown) = named.iter().find(|n| all.clone().all(|s| s != **n)) {
-        bail!("there is no step `{unknown}`; the steps are {}", all.collect::<Vec<_>>().join(", "));
     }
-    Ok(all.filter(|s| named.contains(s) == only).collect())
-}
-
-fn table(results: &[(&'static str, Outcome, Duration)]) -> String {
-    let mut lines = Vec::new();
-    for (name, outcome, time) in results {
-        let (word, why) = match outcome {
-            Outcome::Passed => ("passed", ""),
-            Outcome::Failed(why) => ("FAILED", why.as_str()),
-            Outcome::Skipped(why) => ("skipped", why.as_str()),
-        };
-        let line = format!(
-            "{name:<14} {word:<8} {:>7.1} s  {}",
-            time.as_secs_f64(),
-            why.lines().next().unwrap_or("")
-        );
-        lines.push(line.trim_end().to_owned());
-    }
-    lines.join("\n")
 }
 
 fn found(good: bool) -> anyhow::Result<Outcome> {
-    Ok(if good { Outcome::Passed } else { Outcome::Failed("see above".to_owned()) })
+    Ok(if good { Outcome::Passed(String::new()) } else { Outcome::Failed("see above".to_owned()) })
 }
 
 fn cargo_step(
@@ -133,7 +95,8 @@ fn doc(workspace: &Workspace) -> anyhow::Result<Outcome> {
 
 fn wasm(workspace: &Workspace) -> anyhow::Result<Outcome> {
     if !cargo::has_target(WASM) {
-        return skipped(format!("the target {WASM} is not installed (rustup target add {WASM})"));
+        let why = format!("the target {WASM} is not installed (rustup target add {WASM})");
+        return Ok(Outcome::Skipped(why));
     }
     let arguments = ["check", "--locked", "-p", "looptree-core", "--no-default-features", "--target", WASM];
     cargo_step(workspace, &arguments, &[])
@@ -141,16 +104,10 @@ fn wasm(workspace: &Workspace) -> anyhow::Result<Outcome> {
 
 fn deny(workspace: &Workspace) -> anyhow::Result<Outcome> {
     if !cargo::has_subcommand(&workspace.root, "deny") {
-        return skipped(
-            "cargo-deny is not installed; tidy has checked licences, bans and sources".to_owned(),
-        );
+        let why = "cargo-deny is not installed; tidy has checked licences, bans and sources";
+        return Ok(Outcome::Skipped(why.to_owned()));
     }
     cargo_step(workspace, &["deny", "--offline", "check", "licenses", "bans", "sources"], &[])
-}
-
-fn skipped(why: String) -> anyhow::Result<Outcome> {
-    say!("skipped: {why}");
-    Ok(Outcome::Skipped(why))
 }
 
 #[cfg(test)]

@@ -31,6 +31,7 @@ mod server;
 mod size;
 mod soak;
 mod source;
+mod steps;
 mod surface;
 mod syntax;
 mod test_command;

@@ -11,10 +11,10 @@ mod versions;
 mod wrappers;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
+use crate::steps::{self, Outcome};
 use crate::workspace::{Graph, Workspace};
 use platform::Platform;
 
@@ -50,15 +50,6 @@ struct Release<'a> {
     platform: Platform,
     /// The folder with the artifacts.
     folder: PathBuf,
-}
-
-/// How a step ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
-    Passed(String),
-    Failed(String),
-    /// It cannot be done on this machine; the text says why.
-    Skipped(String),
 }
 
 /// One step: its name and what it does. A later step may need the files of an earlier one.
@@ -123,12 +114,8 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
             "--baseline" => options.baseline = Some(value()?),
             "--profile" => options.profile = value()?,
             "--only" | "--without" => {
-                let list = value()?;
-                let named: Vec<&str> = list.split(',').collect();
-                if let Some(unknown) = named.iter().find(|name| !all.contains(name)) {
-                    bail!("there is no step `{unknown}`; the steps are {}", all.join(", "));
-                }
-                options.steps.retain(|step| named.contains(step) == (word == "--only"));
+                let left = steps::chosen(&all, word, &value()?)?;
+                options.steps.retain(|step| left.contains(step));
             }
             other => bail!(
                 "`cargo xtask release --dry-run` takes --version X, --baseline REV, --profile NAME, --only STEP,STEP and \
@@ -154,35 +141,11 @@ fn play(workspace: &Workspace, options: &Options) -> anyhow::Result<bool> {
     };
     std::fs::create_dir_all(&release.folder)
         .with_context(|| format!("cannot make {}", release.folder.display()))?;
-    let mut results = Vec::new();
-    for step in STEPS.iter().filter(|step| options.steps.contains(&step.name)) {
-        say!("\n== {}", step.name);
-        let start = Instant::now();
-        let outcome = (step.run)(&release).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
-        match &outcome {
-            Outcome::Passed(what) => say!("{what}"),
-            Outcome::Skipped(why) => say!("skipped: {why}"),
-            Outcome::Failed(why) => say!("{} failed: {why}", step.name),
-        }
-        results.push((step.name, outcome, start.elapsed()));
-    }
-    say!("\n{}", table(&results));
+    let chosen = STEPS.iter().filter(|step| options.steps.contains(&step.name));
+    let results: Vec<_> = chosen.map(|step| steps::play(step.name, || (step.run)(&release))).collect();
+    say!("\n{}", steps::table(&results));
     say!("dry run of {} for {}: nothing was published", release.version, release.platform.target);
-    Ok(!results.iter().any(|(_, outcome, _)| matches!(outcome, Outcome::Failed(_))))
-}
-
-fn table(results: &[(&'static str, Outcome, Duration)]) -> String {
-    let mut lines = Vec::new();
-    for (name, outcome, time) in results {
-        let (word, text) = match outcome {
-            Outcome::Passed(what) => ("passed", what),
-            Outcome::Failed(why) => ("FAILED", why),
-            Outcome::Skipped(why) => ("skipped", why),
-        };
-        let text = text.lines().next().unwrap_or_default();
-        lines.push(format!("{name:<16} {word:<8} {:>7.1} s  {text}", time.as_secs_f64()));
-    }
-    lines.join("\n")
+    Ok(steps::succeeded(&results))
 }
 
 impl Release<'_> {

@@ -224,60 +224,6 @@ fn samples_of_every_version_load_and_are_kept_as_they_are() {
     assert!(seen >= 3, "{seen} samples");
 }
 
-/// Makes the samples of the version that is written; run by hand once for each version.
-#[test]
-#[ignore = "it makes files that are never changed afterwards"]
-fn make_samples() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = JsonStore::open(dir.path()).unwrap();
-    let plays = [
-        Play::Calls(vec!["say", "fail", "ask"]),
-        Play::Retried,
-        Play::TextAndCall(120),
-        Play::Cut(50),
-        Play::Text(200),
-        Play::Calls(vec!["say", "say"]),
-        Play::Calls(vec!["say", "unknown"]),
-        Play::Text(150),
-        Play::Overflows,
-        Play::Text(9),
-        Play::Fails,
-    ];
-    let acts = [
-        Act::Prompt(300),
-        Act::Steer,
-        Act::Prompt(20),
-        Act::Note,
-        Act::Prompt(9),
-        Act::Prompt(9),
-        Act::Prompt(9),
-    ];
-    block_on(async {
-        for (id, count) in [("v1-whole", acts.len()), ("v1-journal", 3), ("v1-waiting", 0)] {
-            let mut agent = agent(&plays, ToolExecutionStrategy::Parallel).with_session_id(id);
-            let recorder = SessionRecorder::attach(&mut agent, store.clone());
-            perform(&agent, &acts[..count]).await;
-            recorder.save().await.unwrap();
-            if id == "v1-journal" {
-                perform(&agent, &acts[count..]).await;
-            }
-            if id == "v1-waiting" {
-                drop(agent.prompt("May I?").unwrap());
-                agent.finish().await;
-                recorder.close().await.unwrap();
-            }
-            for ending in ["json", "journal.jsonl"] {
-                let name = format!("{id}.{ending}");
-                let bytes = std::fs::read(dir.path().join(&name)).unwrap();
-                if !bytes.is_empty() {
-                    std::fs::write(folder("tests/samples").join(name), bytes).unwrap();
-                }
-            }
-            std::mem::forget((agent, recorder));
-        }
-    });
-}
-
 /// The database of version 1 has a session of each sample, and one that is only in records.
 #[cfg(feature = "sqlite")]
 #[test]

@@ -317,14 +317,3 @@ fn demos_are_compared_without_paths_and_times() {
     assert_eq!(demo("one", "0.01"), "a demo\n3 passed\n");
     assert_eq!(demo("one", "0.01"), demo("two", "0.52"));
 }
-
-#[test]
-fn the_table_has_a_line_for_each_step() {
-    let results = [
-        ("npm", Outcome::Skipped("npm is missing".to_owned()), Duration::from_secs(1)),
-        ("archive", Outcome::Passed("a\nb".to_owned()), Duration::from_secs(2)),
-    ];
-    let text = table(&results);
-    assert_eq!(text.lines().count(), 2);
-    assert!(text.starts_with("npm              skipped      1.0 s  npm is missing\narchive"), "{text}");
-}

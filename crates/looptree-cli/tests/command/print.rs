@@ -244,9 +244,9 @@ async fn the_usage_is_reported_while_a_question_waits() {
     assert!(said.code == 0 && said.err.contains("usage: 1200 tokens in, 34 out"), "{said:?}");
 }
 
-/// A run that was stopped goes on without a task; one that is complete needs one.
+/// A run that was stopped continues without a task; one that is complete needs a task.
 #[tokio::test]
-async fn a_stopped_run_goes_on_without_a_task_and_a_complete_one_needs_one() {
+async fn a_stopped_run_continues_without_a_task_and_a_complete_one_needs_one() {
     let model = Model::start().await;
     let dir = Project::new();
     let said = dir.ask(&model, &["-p", "--yes", "--max-turns", "1", "write one"]).await;

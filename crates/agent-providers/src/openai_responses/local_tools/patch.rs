@@ -14,8 +14,8 @@ const HEADS: [(&str, &str); 3] = [
     ("*** Delete File: ", "delete_file"),
 ];
 
-/// The lines of a section that begin like the head of another one.
-const MARKERS: [&str; 2] = ["*** End of File", "*** Move to: "];
+/// The line of a hunk that begins like the head of a section.
+const END_OF_FILE: &str = "*** End of File";
 
 /// Returns the beginning of the arguments, up to the text of the diff.
 pub(super) fn opening(operation: &Value) -> Option<String> {
@@ -58,8 +58,7 @@ pub(super) fn operation(arguments: &Value) -> Option<Value> {
     }
 }
 
-/// Returns whether no line of a diff begins another section.
+/// Returns whether no line of a diff begins another section or moves the file.
 fn is_one_section(diff: &str) -> bool {
-    let is_head = |line: &str| line.starts_with("*** ") && !MARKERS.iter().any(|mark| line.starts_with(mark));
-    !diff.lines().any(is_head)
+    !diff.lines().any(|line| line.starts_with("*** ") && !line.starts_with(END_OF_FILE))
 }

@@ -178,6 +178,7 @@ fn a_change_of_a_file_becomes_a_patch_and_goes_back_as_it_came() {
 fn what_the_arguments_cannot_express_is_left_to_the_tool_to_reject() {
     let rows = [
         json!({"type": "update_file", "path": "a", "diff": "@@\n-x\n*** Delete File: b\n"}),
+        json!({"type": "update_file", "path": "a", "diff": "*** Move to: b\n@@\n-x\n+y\n"}),
         json!({"type": "create_file", "path": "a\n*** Delete File: b", "diff": "+x\n"}),
         json!({"type": "create_file", "path": " ", "diff": "+x\n"}),
         json!({"type": "rename_file", "path": "a"}),
@@ -230,6 +231,7 @@ fn calls_of_other_models_have_the_form_if_it_can_express_them() {
         ),
         ("apply_patch", patch("*** Delete File: a\n"), Some(json!({"type": "delete_file", "path": "a"}))),
         ("apply_patch", patch("*** Delete File: a\n*** Add File: b\n+x\n"), None),
+        ("apply_patch", patch("*** Update File: a\n*** Move to: b\n@@\n-x\n+y\n"), None),
         ("apply_patch", json!({"input": "cut"}), None),
         ("look", json!({"command": "ls"}), None),
     ];

@@ -10,10 +10,10 @@ use anyhow::bail;
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// The text says what was found or made.
+    /// The text states what was found or made.
     Passed(String),
     Failed(String),
-    /// It cannot be done on this machine; the text says why.
+    /// It cannot be done on this machine; the text states why.
     Skipped(String),
 }
 

@@ -335,6 +335,39 @@ async fn many_commands_side_by_side_each_have_their_own_sandbox() {
     }
 }
 
+/// What git reads outside of the sandbox: hooks, settings, and the file that names another folder with settings.
+#[tokio::test]
+async fn a_repository_that_is_a_read_root_in_bwrap_is_not_changed() {
+    let folder = folder();
+    for file in [".git/HEAD", ".git/config", ".git/hooks/a.sample", "a.txt"] {
+        folder.put(file, "one\n");
+    }
+    let rules = no_tcp(SandboxRules::for_workspace(&folder.workspace));
+    let sandbox = Sandbox::bwrap(rules.with_read_root(folder.path().join(".git")));
+    if let Err(error) = sandbox.check().await {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    let tool = bash(&folder, &sandbox);
+    for command in [
+        "echo two > .git/config",
+        "echo two > .git/hooks/post-checkout",
+        "echo ../evil > .git/commondir",
+        "mv .git old",
+        "rm -rf .git/hooks",
+        "rm .git/config",
+        "ln -f a.txt .git/config",
+        "chmod 777 .git/config",
+        "mv a.txt .git/",
+        "touch -d 2000-01-01 .git/config",
+    ] {
+        check_refused(SandboxKind::Bwrap, command, &shown(&tool, command).await);
+    }
+    assert_eq!(shown(&tool, "cat .git/config; echo two > a.txt").await, "Exit code: 0\none\n");
+    assert!(folder.get(".git/config") == b"one\n" && folder.get("a.txt") == b"two\n");
+    assert!(!folder.path().join(".git/commondir").exists() && !folder.path().join("old").exists());
+}
+
 /// The filter of system calls leaves what builds and tests need.
 #[tokio::test]
 async fn ordinary_programs_work_in_every_sandbox_without_a_network() {

@@ -11,22 +11,24 @@ use crate::args::YesNo;
 use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::sessions::resolve;
+use crate::settings::Settings;
 use crate::text::{brief, question};
 
 /// Shows every question that waits in a directory's sessions.
-pub(crate) async fn list(store: &JsonStore, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn list(store: &JsonStore, settings: &Settings, screen: &Screen) -> Result<Exit> {
     let found = store.unfinished().await?;
     let waiting = found.waiting();
     if waiting.is_empty() {
         screen.line("no question waits");
     }
     for run in waiting {
-        show(run, screen);
+        show(run, settings, screen);
     }
     for run in found.runs.iter().filter(|r| r.questions.is_empty()) {
         screen.line(&format!(
-            "session {} can be continued: looptree --resume {}",
-            run.session_id, run.session_id
+            "session {} can be continued: {}",
+            run.session_id,
+            settings.resume(run.session_id.as_str())
         ));
     }
     for (id, error) in &found.unreadable {
@@ -36,17 +38,15 @@ pub(crate) async fn list(store: &JsonStore, screen: &Screen) -> Result<Exit> {
 }
 
 /// Shows the questions of a run, and how to answer them.
-pub(crate) fn show(run: &Unfinished, screen: &Screen) {
+pub(crate) fn show(run: &Unfinished, settings: &Settings, screen: &Screen) {
     let since = run.since.to_rfc3339();
     screen.line(&format!("session {} waits since {since}: {}", run.session_id, brief(&run.prompt)));
     for asked in &run.questions {
         screen.line(&question(asked));
-        let hash = asked.approval().map(|view| format!(" --hash {}", view.hash().prefix()));
-        screen.line(&format!(
-            "  answer with: looptree answer {} yes|no{}",
-            run.session_id,
-            hash.unwrap_or_default()
-        ));
+        let hash = asked.approval().map(|view| format!(" --hash {}", view.hash().prefix())).unwrap_or_default();
+        for word in ["yes", "no"] {
+            screen.line(&format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
+        }
     }
 }
 
@@ -57,6 +57,7 @@ pub(crate) async fn answer(
     word: YesNo,
     reason: Option<&str>,
     hash: Option<&str>,
+    settings: &Settings,
     screen: &Screen,
 ) -> Result<Exit> {
     let session = resolve(store, id).await?;
@@ -87,9 +88,9 @@ pub(crate) async fn answer(
     screen.line(&question(&asked));
     screen.line(&format!("answered: {}", if word == YesNo::Yes { "yes" } else { "no" }));
     if left.questions.is_empty() {
-        screen.line(&format!("continue it with: looptree --resume {session}"));
+        screen.line(&format!("continue it with: {}", settings.resume(session)));
     } else {
-        show(&left, screen);
+        show(&left, settings, screen);
     }
     Ok(Exit::Done)
 }

@@ -94,7 +94,7 @@ pub(crate) async fn run(
     if was_used {
         let id = session.as_str();
         let short = id.get(..8).unwrap_or(id);
-        screen.paragraph(Style::Dim, "", &format!("looptree --resume {short} continues this session"));
+        screen.paragraph(Style::Dim, "", &format!("{} continues this session", settings.resume(short)));
     }
     ended
 }

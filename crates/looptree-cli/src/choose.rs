@@ -1,9 +1,11 @@
 //! Which model: the settings, keys in the environment, an Ollama server, else none.
 
+mod clouds;
+
 use anyhow::Result;
 use looptree::ModelConfig;
-use looptree::model::key_variable;
-use looptree::providers::catalogue;
+use looptree::model::{InvalidModelName, key_variable};
+use looptree::providers::{ProviderRegistry, catalogue};
 
 use crate::exit::usage;
 use crate::ollama_server;
@@ -48,9 +50,10 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
         return Err(usage(format!("the name of the model has control characters: {}", text.escape_debug())));
     }
     let url = settings.base_url.value.as_deref();
-    let known = catalogue::named(text);
+    let described = text.trim_start().starts_with('{');
+    let known = if described { described_by(text)? } else { catalogue::named(text) };
     let mut model = match (known, url) {
-        (Ok(model), _) => model,
+        (Ok(model), _) => clouds::located(model, environment),
         // A plain id, or one with a slash that is no provider's: a model of the server that is named.
         (Err(_), Some(_)) => catalogue::named(&format!("local/{text}")).map_err(|e| usage(e.to_string()))?,
         (Err(error), None) => return Err(usage(error.to_string())),
@@ -63,6 +66,13 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
         && let Some(address) = ollama_server::configured()
     {
         model = model.with_base_url(format!("http://{address}"));
+    }
+    if !ProviderRegistry::default().serves(model.api) {
+        return Err(usage(format!(
+            "this build of looptree has no protocol {} for {}/{}; build one that has it: \
+             cargo install --path crates/looptree-cli --features clouds",
+            model.api, model.provider, model.id
+        )));
     }
     if let Some(variable) = &settings.api_key_env.value {
         model = model.with_key_from(variable);
@@ -81,11 +91,19 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
     }
     match key_variable(&provider) {
         // A server with an explicit address may need no key.
-        Some(variable) if model.api_key.is_none() && url.is_none() => Err(usage(format!(
+        Some(variable) if model.api_key.is_none() && url.is_none() && !clouds::finds_credentials(model.api) => Err(usage(format!(
             "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env{why}"
         ))),
         _ => priced(model, settings),
     }
+}
+
+/// Reads a model with further settings from a JSON object.
+fn described_by(text: &str) -> Result<Result<ModelConfig, InvalidModelName>> {
+    let model = serde_json::from_str(text);
+    model.map(|model| Ok(catalogue::configure(model))).map_err(|error| {
+        usage(format!("the model is no name and no JSON description of a model: {error}"))
+    })
 }
 
 /// Returns the model with the prices of the settings. A budget of money needs them.
@@ -111,6 +129,9 @@ fn environment(name: &str) -> Option<String> {
 
 /// Returns whether a provider's key is set, or the provider needs none.
 pub(crate) fn has_key(provider: &str) -> bool {
+    if let Some(has) = clouds::has_credentials(provider, environment) {
+        return has;
+    }
     let Some(variable) = key_variable(provider) else { return true };
     environment(variable).is_some() || matches!(stored_keys::key(provider), Stored::Key(_))
 }

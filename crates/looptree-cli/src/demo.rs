@@ -15,6 +15,7 @@ use crate::exit::Exit;
 use crate::screen::{Screen, Style};
 use crate::settings::Settings;
 use crate::setup::{SYSTEM_PROMPT, sessions_of};
+use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// The provider's name of the recording.
@@ -24,10 +25,8 @@ const TASK: &str = "The tests of this project fail. Find out why, repair it, and
 
 /// Plays the recording in a new directory.
 pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
-    if !has_cargo().await {
-        screen.line(
-            "The demonstration runs `cargo test` in a project that it writes, and there is no cargo on PATH.",
-        );
+    if let Err(reason) = cargo_works().await {
+        screen.line(&format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
         screen.line(&three_ways());
         return Ok(Exit::Failed);
     }
@@ -46,6 +45,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     let workspace = Workspace::open(&root)?;
     let (shell, held) = crate::sandbox::shell(settings, &workspace).await?;
     screen.line(&held);
+    let shell = shell.with_env(TARGET, target_of(&root));
     let mut agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
         .with_system_prompt(SYSTEM_PROMPT)
@@ -73,19 +73,32 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     Ok(if watched.ended == Some(Ended::Completed) && repaired { Exit::Done } else { Exit::Failed })
 }
 
-async fn has_cargo() -> bool {
-    let asked = tokio::process::Command::new("cargo")
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status();
-    asked.await.is_ok_and(|status| status.success())
+/// The variable with the folder in which cargo builds. A folder that others use could be locked for a long time.
+const TARGET: &str = "CARGO_TARGET_DIR";
+
+fn target_of(root: &std::path::Path) -> std::path::PathBuf {
+    root.join("target")
+}
+
+/// Returns why cargo cannot be used.
+async fn cargo_works() -> Result<(), String> {
+    let asked = tokio::process::Command::new("cargo").arg("--version").stdin(Stdio::null()).output().await;
+    match asked {
+        Ok(said) if said.status.success() => Ok(()),
+        Ok(said) => {
+            let reason = String::from_utf8_lossy(&said.stderr);
+            let reason = plain(reason.lines().next().unwrap_or("it prints no reason"));
+            Err(format!("`cargo --version` fails: {}", reason.trim_end_matches('.')))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("there is no cargo on PATH".to_owned()),
+        Err(error) => Err(format!("cargo cannot be started: {error}")),
+    }
 }
 
 /// Runs a project's tests, quietly.
 pub(crate) async fn cargo_test(root: &std::path::Path) -> Result<bool> {
     let mut command = tokio::process::Command::new("cargo");
-    command.args(["test", "--offline", "--quiet"]).current_dir(root);
+    command.args(["test", "--offline", "--quiet"]).current_dir(root).env(TARGET, target_of(root));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     Ok(command.status().await.context("cannot run cargo test")?.success())
 }

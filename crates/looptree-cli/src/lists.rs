@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use looptree::model::Secret;
-use looptree::providers::catalogue;
+use looptree::providers::{ProviderRegistry, catalogue};
 
 use crate::args::Flags;
 use crate::choose::has_key;
@@ -19,8 +19,11 @@ use crate::text::{chain, tokens};
 pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
     let filter = filter.unwrap_or_default().to_lowercase();
     let name = |provider: &str, id: &str| format!("{provider}/{id}");
+    // A model that this build cannot call is not listed.
+    let registry = ProviderRegistry::default();
     let mut models: Vec<_> = catalogue::models()
         .iter()
+        .filter(|model| registry.serves(model.api))
         .filter(|model| name(&model.provider, &model.id).to_lowercase().contains(&filter))
         .collect();
     models.sort_by_key(|model| name(&model.provider, &model.id));

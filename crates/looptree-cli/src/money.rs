@@ -39,7 +39,7 @@ pub(crate) fn spent(budget: &Budget) -> String {
 /// Returns the question for the user at a limit.
 pub(crate) fn question(text: &str, limit: BudgetLimit) -> String {
     let amount = if limit == BudgetLimit::Money { "an amount like 0.50" } else { "a number like 10000" };
-    format!("{text} ({amount}; yes for this one call; anything else ends it)")
+    format!("{text} Type {amount} to add to it, yes to allow this one call, or anything else for no.")
 }
 
 /// Interprets the user's answer to the question about a budget.
@@ -50,6 +50,8 @@ pub(crate) fn answer(words: &str, refusal: &BudgetRefusal) -> Answer {
         BudgetLimit::Tokens => words.replace('_', "").parse().ok().map(Spending::of_tokens),
         _ => None,
     };
+    // Nothing is added by a zero, so the question would be asked again.
+    let by = by.filter(|by| *by != Spending::default());
     match (by, words.to_lowercase().as_str()) {
         (Some(by), _) => Answer::Raise { by },
         (None, "y" | "yes") => Answer::Allow,

@@ -11,12 +11,19 @@ use crate::answers;
 use crate::exit::{Exit, usage};
 use crate::money;
 use crate::screen::Screen;
+use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// Works on a task. An open run of a continued session is finished first.
-pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(
+    mut setup: Setup,
+    settings: &Settings,
+    task: Option<&str>,
+    form: Events,
+    screen: &Screen,
+) -> Result<Exit> {
     let agent = setup.agent.handle();
     for note in &setup.notes {
         screen.line(note);
@@ -56,14 +63,14 @@ pub(crate) async fn run(mut setup: Setup, task: Option<&str>, form: Events, scre
     }
     let session = agent.session_id();
     setup.recorder.close().await?;
-    screen.line(&format!("session: {session}; looptree --resume {session} continues it"));
+    screen.line(&format!("session: {session}; {} continues it", settings.resume(session.as_str())));
     if let Some(recording) = setup.recording.take() {
         recording.save(screen)?;
     }
     let Some(watched) = last else { return Ok(Exit::Done) };
     if !watched.questions.is_empty() {
         if let Some(run) = setup.store.load_session(session.as_str())?.unfinished()? {
-            answers::show(&run, screen);
+            answers::show(&run, settings, screen);
         }
         return Ok(Exit::Waits);
     }

@@ -93,14 +93,16 @@ async fn run(cli: Cli) -> Result<Exit> {
     let store = || -> Result<JsonStore> { Ok(JsonStore::open(sessions_of(&settings, &root)?)?) };
     let ended = match command {
         Command::Sessions { what } => {
-            sessions::run(what.unwrap_or(Sessions::List { limit: 20 }), &store()?, &root, &screen).await?
+            let what = what.unwrap_or(Sessions::List { limit: 20 });
+            sessions::run(what, &store()?, &root, &settings, &screen).await?
         }
         Command::View { session, compare, output } => {
             view::run(&store()?, &session, compare.as_deref(), output, &screen).await?
         }
-        Command::Pending => answers::list(&store()?, &screen).await?,
+        Command::Pending => answers::list(&store()?, &settings, &screen).await?,
         Command::Answer { id, answer, reason, hash } => {
-            answers::answer(&store()?, &id, answer, reason.as_deref(), hash.as_deref(), &screen).await?
+            answers::answer(&store()?, &id, answer, reason.as_deref(), hash.as_deref(), &settings, &screen)
+                .await?
         }
         Command::Replay { file } => recording::replay(&file, &screen).await?,
         Command::Check { url, patience } => lists::endpoint(&url, patience, &settings, &screen).await?,
@@ -135,8 +137,10 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     let chats = terminal && !run.print && !run.json;
     let screen = Screen::new(if chats { Stream::Out } else { Stream::Err }, color);
     let screen = if run.quiet && !chats { screen.quiet() } else { screen };
-    if run.task.as_deref().is_some_and(|task| task.trim().is_empty()) {
-        return Err(usage("the task is empty"));
+    match run.task.as_deref().map(str::trim) {
+        Some("") => return Err(usage("the task is empty")),
+        Some(task) if std::env::args_os().all(|argument| argument != "--") => check_word(task)?,
+        _ => {}
     }
     let input = if chats || run.no_stdin { None } else { stdin::read(&screen).await? };
     let prompt = stdin::prompt(run.task.as_deref(), input);
@@ -175,7 +179,23 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         return chat::run(setup, &settings, prompt.as_deref(), &screen).await;
     }
     let form = if run.json { Events::Json } else { Events::Shown };
-    print::run(setup, prompt.as_deref(), form, &screen).await
+    print::run(setup, &settings, prompt.as_deref(), form, &screen).await
+}
+
+/// Refuses a task that is one word and almost the name of a command: it would be sent to a model.
+fn check_word(task: &str) -> Result<()> {
+    let cli = Cli::command();
+    let mut names = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let is_near = |name: &&str| {
+        let allowed = if name.len() < 6 { 1 } else { 2 };
+        name.len() > 3 && strsim::damerau_levenshtein(task, name) <= allowed
+    };
+    match names.find(is_near) {
+        Some(name) => Err(usage(format!(
+            "there is no command {task:?}; a similar one is `looptree {name}`. For a task of one word: looptree -- {task}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// Returns the session that is to be continued.

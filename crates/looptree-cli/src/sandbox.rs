@@ -3,13 +3,14 @@
 use looptree::tools::SandboxRules;
 use std::path::PathBuf;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, anyhow};
 use looptree::prelude::*;
 use looptree::tools::BashTool;
 use looptree::tools::sandbox::{Network, SandboxKind};
 
 use crate::args::SandboxChoice;
 use crate::settings::Settings;
+use crate::text::chain;
 
 /// What of Cargo's home commands may read: its credentials are not among it.
 const CARGO: [&str; 5] = ["bin", "registry", "git", "env", "config.toml"];
@@ -45,7 +46,7 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         shell = shell.with_env("RUSTUP_HOME", rustup);
     }
     let sandbox =
-        choose(settings, rules, network).await.context("use --sandbox=none to run commands without one")?;
+        choose(settings, rules, network).await.map_err(|error| unavailable(&error))?;
     let network = match (network, sandbox.kind()) {
         (true, _) => "network access",
         (false, SandboxKind::Bwrap) => "no network",
@@ -53,6 +54,15 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
     };
     let line = format!("sandbox: {}; commands write below this directory only; {network}", sandbox.kind());
     Ok((shell.with_sandbox(sandbox), line))
+}
+
+/// Returns the error of a sandbox that does not work here. What to do about it comes last, as it gives up the protection.
+fn unavailable(error: &anyhow::Error) -> anyhow::Error {
+    anyhow!(
+        "commands cannot be restricted: {}. Without --sandbox (or with --sandbox=none) they run with your full permissions, \
+         and each needs your approval",
+        chain(error).trim_end_matches('.')
+    )
 }
 
 async fn choose(settings: &Settings, rules: SandboxRules, network: bool) -> Result<Sandbox> {

@@ -19,6 +19,7 @@ use crate::args::{Form, Sessions};
 use crate::exit::{Exit, usage};
 use crate::money;
 use crate::screen::{Screen, Style};
+use crate::settings::Settings;
 use crate::text::{brief, plain, tokens};
 
 /// The shortest beginning of an id that is accepted.
@@ -26,14 +27,20 @@ const MIN_PREFIX: usize = 4;
 /// Digits of an id in a list.
 const SHORT: usize = 8;
 
-pub(crate) async fn run(what: Sessions, store: &JsonStore, root: &Path, screen: &Screen) -> Result<Exit> {
+pub(crate) async fn run(
+    what: Sessions,
+    store: &JsonStore,
+    root: &Path,
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Exit> {
     match what {
         Sessions::List { limit } => list(store, &SessionQuery::new().page(0, limit), screen).await,
         Sessions::Search { words } => {
             list(store, &SessionQuery::new().with_text(words.join(" ")), screen).await
         }
         Sessions::Show { id, tree } => show(store, &id, tree, screen).await,
-        Sessions::Fork { id, turn } => fork(store, &id, turn, screen).await,
+        Sessions::Fork { id, turn } => fork(store, &id, turn, settings, screen).await,
         Sessions::Export { id, otlp: Some(url), content, .. } => {
             let content = if content { Content::Included } else { Content::Omitted };
             traces::send(store, &id, &url, content, screen).await
@@ -42,7 +49,7 @@ pub(crate) async fn run(what: Sessions, store: &JsonStore, root: &Path, screen: 
             export(store, root, &id, form, output.as_deref(), screen).await
         }
         Sessions::Salvage { session, output, id } => {
-            salvage::run(store, &session, id.as_deref(), output.as_deref(), screen).await
+            salvage::run(store, &session, id.as_deref(), output.as_deref(), settings, screen).await
         }
         Sessions::Delete { ids } => {
             for id in ids {
@@ -122,7 +129,7 @@ pub(crate) fn described(summary: &SessionSummary) -> String {
     let state = match summary.status {
         Some(looptree::session::LoopStatus::Suspended) => ", waits for an answer",
         Some(looptree::session::LoopStatus::Interrupted | looptree::session::LoopStatus::Running) => {
-            ", can be continued"
+            ", not finished"
         }
         _ => "",
     };
@@ -196,7 +203,13 @@ pub(crate) fn place(session: &Session, n: usize) -> Result<Point> {
     point.with_context(|| format!("there is no turn {n}; the session has {}", turns.len()))
 }
 
-async fn fork(store: &JsonStore, id: &str, turn: Option<usize>, screen: &Screen) -> Result<Exit> {
+async fn fork(
+    store: &JsonStore,
+    id: &str,
+    turn: Option<usize>,
+    settings: &Settings,
+    screen: &Screen,
+) -> Result<Exit> {
     let session = store.load_session(resolve(store, id).await?)?;
     let point = match turn {
         Some(n) => place(&session, n)?,
@@ -205,7 +218,8 @@ async fn fork(store: &JsonStore, id: &str, turn: Option<usize>, screen: &Screen)
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
     let forked = session.forked(&point, new_id(), Timestamp(u64::try_from(now.as_millis())?))?;
     store.save_session(&forked)?;
-    screen.line(&format!("{}; looptree --resume {} continues it", forked.session_id, forked.session_id));
+    let id = forked.session_id.as_str();
+    screen.line(&format!("{id}; {} continues it", settings.resume(id)));
     Ok(Exit::Done)
 }
 

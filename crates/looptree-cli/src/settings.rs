@@ -3,6 +3,7 @@
 mod context;
 mod file;
 mod price;
+mod repeated;
 mod trust;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
 use crate::text::chain;
+use repeated::Repeated;
 pub(crate) use context::{Instructions, project_folders};
 pub(crate) use file::{project_file, user_file};
 pub(crate) use price::{Price, Prices, named_price};
@@ -73,11 +75,13 @@ macro_rules! settings {
             pub(crate) notes: Vec<String>,
             /// Why a file is not used at all.
             pub(crate) warnings: Vec<String>,
+            /// The flags that a command for the user to paste repeats.
+            repeated: Repeated,
         }
 
         impl Settings {
             fn defaults() -> Self {
-                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new() }
+                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new(), repeated: Repeated::default() }
             }
 
             fn put(&mut self, layer: &Layer, origin: &Origin) {
@@ -259,7 +263,25 @@ impl Settings {
             settings.profile = Some(name.clone());
         }
         settings.put(&of_flags(flags), &Origin::Flag);
+        settings.repeated = Repeated::of(flags);
+        settings.check_sandbox()?;
         Ok(settings)
+    }
+
+    /// Refuses flags of the sandbox without a sandbox: the user would believe that they restrict something.
+    fn check_sandbox(&self) -> Result<()> {
+        if self.sandbox.value != Some(SandboxChoice::None) {
+            return Ok(());
+        }
+        let flags = [
+            ("--sandbox-read", &self.sandbox_read.origin),
+            ("--sandbox-write", &self.sandbox_write.origin),
+            ("--sandbox-network", &self.sandbox_network.origin),
+        ];
+        match flags.iter().find(|(_, origin)| **origin == Origin::Flag) {
+            Some((flag, _)) => Err(usage(format!("{flag} has no effect without a sandbox; add --sandbox"))),
+            None => Ok(()),
+        }
     }
 
     /// The calls that need an approval: as it is set; otherwise none in a sandbox, which confines commands as the workspace confines

@@ -51,7 +51,7 @@ impl fmt::Display for AnswerFault {
 /// The error of an answer that does not have the requested form.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{fault} (requested {asked} time(s)). Received: {received}. Describe the answer in the prompt, allow more retries, or use a model that enforces a schema"
+    "{fault} (requested {asked} time(s)). Describe the answer in the prompt, allow more retries, or use a model that enforces a schema. Received: {received}"
 )]
 #[non_exhaustive]
 pub struct AnswerError {

@@ -166,7 +166,7 @@ fn checked_arguments(
         .services
         .validator
         .validate(schema, prepared)
-        .map_err(|errors| format!("The arguments of {} do not fit its schema.\n{errors}", call.name))
+        .map_err(|errors| format!("The call of {} was not executed. {errors}", call.name))
 }
 
 /// A call as the `before_tool` hooks left it.

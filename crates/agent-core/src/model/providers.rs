@@ -27,6 +27,7 @@ const PROVIDERS: &[KnownProvider] = &[
     native("azure", "AZURE_OPENAI_API_KEY", ApiProtocol::AzureOpenAiResponses),
     native("google", "GEMINI_API_KEY", ApiProtocol::GoogleGenerativeAi),
     KnownProvider { name: "google_vertex", key: None, protocol: Some(ApiProtocol::GoogleVertex) },
+    KnownProvider { name: "anthropic_vertex", key: None, protocol: Some(ApiProtocol::AnthropicVertex) },
     native("bedrock", "AWS_BEARER_TOKEN_BEDROCK", ApiProtocol::BedrockConverseStream),
     KnownProvider { name: "ollama", key: None, protocol: Some(ApiProtocol::OllamaChat) },
     KnownProvider { name: "local", key: None, protocol: None },
@@ -106,6 +107,9 @@ pub(super) fn model_of(provider: &str, id: &str, api: Option<ApiProtocol>) -> Op
         (ApiProtocol::GoogleGenerativeAi, _) => ModelConfig::google(id, id, ""),
         (ApiProtocol::GoogleVertex, _) => {
             ModelConfig { project: None, region: None, ..ModelConfig::vertex("", "", id) }
+        }
+        (ApiProtocol::AnthropicVertex, _) => {
+            ModelConfig { project: None, region: None, ..ModelConfig::vertex_claude("", "", id) }
         }
         (ApiProtocol::BedrockConverseStream, _) => {
             ModelConfig { region: None, ..ModelConfig::bedrock("", id) }

@@ -9,6 +9,7 @@ use looptree::session::{Salvaged, SessionSummary};
 use super::{new_id, resolve, write_new};
 use crate::exit::{Exit, usage};
 use crate::screen::Screen;
+use crate::settings::Settings;
 
 /// The endings of the files of a session.
 const ENDINGS: [&str; 2] = [".journal.jsonl", ".json"];
@@ -21,6 +22,7 @@ pub(super) async fn run(
     named: &str,
     id: Option<&str>,
     output: Option<&Path>,
+    settings: &Settings,
     screen: &Screen,
 ) -> Result<Exit> {
     let file = Path::new(named);
@@ -62,10 +64,10 @@ pub(super) async fn run(
                 ));
             }
             screen.line(&match session.history() {
-                Ok(_) => format!("looptree --resume {new} continues it"),
+                Ok(_) => format!("{} continues it", settings.resume(new.as_str())),
                 Err(error) => format!(
-                    "it cannot be continued: {error}. Start a new session, and give the model the text: \
-                     looptree sessions export {new} -o FILE"
+                    "it cannot be continued: {error}. Start a new session, and give the model the text: {}",
+                    settings.command(&format!("sessions export {new} -o FILE"))
                 ),
             });
         }

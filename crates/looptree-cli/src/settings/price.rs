@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::args::money;
 
 /// The key for every model that has no prices of its own.
-const EVERY: &str = "*";
+pub(super) const EVERY: &str = "*";
 
 /// The prices of a model: `INPUT,OUTPUT[,CACHE_READ[,CACHE_WRITE]]` in dollars per million tokens, or `0` for a free model.
 #[derive(Debug, Clone, PartialEq, Eq)]

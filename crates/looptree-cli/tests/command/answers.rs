@@ -17,7 +17,7 @@ async fn a_question_waits_until_somebody_answers_it_from_another_process() {
     let said = dir.run(&["pending"]).await;
     assert!(said.code == 0 && said.out.contains("| echo ran >> ran.txt"), "{said:?}");
     let id = said.out.split_whitespace().nth(1).unwrap().to_owned();
-    let answer = format!("answer {id} yes|no --hash ");
+    let answer = format!("  looptree answer {id} yes --hash ");
     let hash = said.out.split_once(&answer).unwrap().1.split_whitespace().next().unwrap().to_owned();
 
     let said = dir.run(&["answer", &id, "perhaps"]).await;

@@ -262,3 +262,45 @@ async fn a_budget_of_money_needs_prices_which_a_flag_or_a_file_can_set() {
     let said = dir.ask(&model, &["-p", "--budget", "1", "say x"]).await;
     assert_eq!(said.code, 2, "{said:?}");
 }
+
+#[tokio::test]
+async fn flags_without_an_effect_and_words_that_are_almost_commands_are_refused() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    for flag in ["--sandbox-network", "--sandbox-read=/", "--sandbox-write=/"] {
+        let said = dir.ask(&model, &["-p", flag, "say x"]).await;
+        assert!(said.code == 2 && said.err.contains("has no effect without a sandbox"), "{said:?}");
+    }
+    for (word, name) in [("sesions", "sessions"), ("modles", "models"), ("anwser", "answer")] {
+        let said = dir.ask(&model, &["-p", word]).await;
+        assert!(said.code == 2 && said.err.contains(&format!("`looptree {name}`")), "{said:?}");
+    }
+    assert!(model.asked().is_empty(), "no word was sent to the model");
+    for words in [&["-p", "--", "modles"][..], &["-p", "review"], &["-p", "say modles"]] {
+        dir.ask(&model, words).await;
+    }
+    assert_eq!(model.asked().len(), 3);
+}
+
+#[tokio::test]
+async fn a_hint_to_continue_has_the_flags_of_the_model() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--price", "0.20,0.60", "say x"]).await;
+    let id = dir.session_ids().remove(0);
+    let url = model.url();
+    let line = format!("looptree --base-url {url} --model local/scripted --price 0.20,0.60,0.20,0.20 --resume {id} continues it");
+    assert!(said.err.contains(&line), "{said:?}");
+}
+
+#[cfg(not(feature = "clouds"))]
+#[tokio::test]
+async fn a_model_that_the_build_cannot_call_is_refused_and_not_listed() {
+    let dir = Project::new();
+    for name in ["bedrock/x", "google_vertex/x", "azure/x", "anthropic_vertex/x"] {
+        let said = dir.run(&["-p", "--model", name, "say x"]).await;
+        assert!(said.code == 2 && said.err.contains("--features clouds"), "{said:?}");
+    }
+    let said = dir.run(&["models"]).await;
+    assert!(!said.out.contains("bedrock/") && !said.out.contains("google_vertex/"), "{said:?}");
+}

@@ -273,3 +273,19 @@ async fn the_note_of_a_stopped_run_is_not_shown_as_a_message_of_the_user() {
     on.prompts().await;
     assert!(!on.text().contains("[Agent stopped"), "{}", on.text());
 }
+
+#[tokio::test]
+async fn a_session_whose_file_is_empty_is_listed_as_unreadable() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    dir.ask(&model, &["-p", "say x"]).await;
+    let id = dir.session_ids().remove(0);
+    let folder = dir.run(&["config", "--paths"]).await.out;
+    let folder = folder.lines().find_map(|line| line.strip_prefix("sessions: ")).unwrap();
+    let folder = std::path::Path::new(folder.split(" (").next().unwrap());
+    std::fs::write(folder.join(format!("{id}.json")), "").unwrap();
+    let said = dir.run(&["sessions"]).await;
+    assert!(said.out.contains(&format!("{id} cannot be read")), "{said:?}");
+    let said = dir.run(&["sessions", "show", &id[..8]]).await;
+    assert!(said.code == 1 && !said.err.contains("there is no session"), "{said:?}");
+}

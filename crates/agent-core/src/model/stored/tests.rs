@@ -31,6 +31,13 @@ fn a_model_string_names_a_provider_and_a_model() {
     check_text("openai_responses/gpt-5.5-pro", ApiProtocol::OpenAiResponses, "openai", "gpt-5.5-pro");
     check_text("google/gemini-3.8-flash", ApiProtocol::GoogleGenerativeAi, "google", "gemini-3.8-flash");
     check_text("google_vertex/gemini-2.5-pro", ApiProtocol::GoogleVertex, "google_vertex", "gemini-2.5-pro");
+    let claude = "claude-sonnet-4-5@20250929";
+    check_text(
+        &format!("anthropic_vertex/{claude}"),
+        ApiProtocol::AnthropicVertex,
+        "anthropic_vertex",
+        claude,
+    );
     check_text("azure/ours", ApiProtocol::AzureOpenAiResponses, "azure", "ours");
     check_text(
         "bedrock/amazon.nova-2-lite-v1:0",

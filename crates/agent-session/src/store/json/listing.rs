@@ -53,8 +53,7 @@ impl JsonStore {
             };
             // A file that disappears meanwhile counts as absent.
             let Ok(metadata) = entry.metadata() else { continue };
-            // An empty journal is what a killed process of version 1 left before its first record.
-            if id::check(id).is_err() || !metadata.is_file() || metadata.len() == 0 {
+            if id::check(id).is_err() || !metadata.is_file() {
                 continue;
             }
             let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);

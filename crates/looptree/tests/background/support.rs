@@ -66,6 +66,16 @@ impl Place {
             .collect()
     }
 
+    /// The processes that work in this place, whatever their environment is.
+    pub(crate) fn processes_inside(&self) -> Vec<u32> {
+        let place = self.path().canonicalize().unwrap();
+        let all = std::fs::read_dir("/proc").unwrap().flatten();
+        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| runs(*pid))
+            .filter(|pid| std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd.starts_with(&place)))
+            .collect()
+    }
+
     pub(crate) fn pid(&self, name: &str) -> u32 {
         std::fs::read_to_string(self.path().join(name)).unwrap().trim().parse().unwrap()
     }

@@ -1,5 +1,7 @@
 //! `cargo xtask test`: the tests, with one sum at the end.
 
+mod programs;
+
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
@@ -33,12 +35,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         return Ok(false);
     }
     let features = features::everything(workspace)?;
-    let mut all = vec!["test", "--locked", "--workspace", "--no-fail-fast"];
+    let mut all = vec!["test", "--locked", "--workspace"];
     if !features.is_empty() {
         all.extend(["--features", &features]);
     }
     let mut totals = Totals::default();
-    let mut success = add_up(workspace, &all, &[], &mut totals)?;
+    // `cargo test` runs one program at a time, and most of them wait for processes and servers.
+    let Some(programs) = programs::build(workspace, &all)? else {
+        say!("the tests do not compile");
+        return Ok(false);
+    };
+    let mut success = programs::run(&programs, &mut totals)?;
+    success &= add_up(workspace, &[&all[..], &["--no-fail-fast", "--doc"]].concat(), &[], &mut totals)?;
 
     // It has a Cargo.lock of its own, so it needs a `cargo fetch` of its own. It shares the target folder.
     let target = workspace.root.join("target").display().to_string();

@@ -1,0 +1,127 @@
+//! Test programs that run beside each other.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use serde_json::Value;
+
+use super::Totals;
+use crate::cargo;
+use crate::workspace::Workspace;
+
+/// The maximum number of programs at a time. Each runs as many tests at once as there are processors.
+const AT_ONCE: usize = 4;
+
+/// A test program.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Program {
+    executable: PathBuf,
+    /// The file with its tests, below the folder of its package.
+    source: String,
+    package: PathBuf,
+}
+
+/// How a program ended.
+struct Ended {
+    output: String,
+    success: bool,
+}
+
+/// Builds the test programs of a `cargo test` with these arguments. `None` if something does not compile.
+pub(super) fn build(workspace: &Workspace, arguments: &[&str]) -> anyhow::Result<Option<Vec<Program>>> {
+    let arguments = [arguments, &["--no-run", "--message-format", "json-render-diagnostics"]].concat();
+    cargo::say(&arguments, &[]);
+    let output = cargo::command(&workspace.root)
+        .args(&arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo test")?;
+    if !output.status.success() {
+        return Ok(None);
+    }
+    let lines = String::from_utf8_lossy(&output.stdout);
+    Ok(Some(lines.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect()))
+}
+
+/// Returns the program of a message of cargo, if it is about one.
+fn program(message: &Value) -> Option<Program> {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
+        return None;
+    }
+    let package = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let source = Path::new(message["target"]["src_path"].as_str()?);
+    let source = source.strip_prefix(package).unwrap_or(source).display().to_string();
+    let executable = PathBuf::from(message["executable"].as_str()?);
+    Some(Program { executable, source, package: package.to_owned() })
+}
+
+/// Runs the programs, some at a time, and prints what each prints when it has ended. `false` if one failed.
+pub(super) fn run(programs: &[Program], totals: &mut Totals) -> anyhow::Result<bool> {
+    let waiting: Mutex<VecDeque<&Program>> = Mutex::new(programs.iter().collect());
+    let results = Mutex::new((totals, Vec::new()));
+    let work = || -> anyhow::Result<()> {
+        loop {
+            let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+            let Some(program) = next else { return Ok(()) };
+            let start = Instant::now();
+            let ended = program.run()?;
+            let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+            say!("\n     Ran {} ({:.1} s)", program.name(), start.elapsed().as_secs_f64());
+            say!("{}", ended.output.trim_end());
+            ended.output.lines().for_each(|line| results.0.add(line));
+            if !ended.success {
+                results.1.push(program.name());
+            }
+        }
+    };
+    let at_once = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(AT_ONCE);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| match thread.join() {
+            Ok(ended) => ended,
+            Err(_) => anyhow::bail!("a thread that runs tests panicked"),
+        })
+    })?;
+    let (_, failed) = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for name in &failed {
+        say!("failed: {name}");
+    }
+    Ok(failed.is_empty())
+}
+
+impl Program {
+    fn name(&self) -> String {
+        let package = self.package.file_name().unwrap_or_default().to_string_lossy();
+        format!("{package} {}", self.source)
+    }
+
+    fn run(&self) -> anyhow::Result<Ended> {
+        let cannot = || format!("cannot run {}", self.executable.display());
+        // Both streams in their order. A file never fills up as a pipe does.
+        let mut output = tempfile::tempfile().with_context(cannot)?;
+        let stream = |file: &File| file.try_clone().map(Stdio::from).with_context(cannot);
+        let status = Command::new(&self.executable)
+            .current_dir(&self.package)
+            .env("CARGO_MANIFEST_DIR", &self.package)
+            .stdin(Stdio::null())
+            .stdout(stream(&output)?)
+            .stderr(stream(&output)?)
+            .status()
+            .with_context(cannot)?;
+        let mut bytes = Vec::new();
+        std::io::Seek::rewind(&mut output).with_context(cannot)?;
+        output.read_to_end(&mut bytes).with_context(cannot)?;
+        Ok(Ended { output: String::from_utf8_lossy(&bytes).into_owned(), success: status.success() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -86,9 +86,9 @@ pub(crate) struct Combination {
 /// Which combinations are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Each library with no feature and with all; the facade also with its defaults.
+    /// Each library with no feature; the facade also with its defaults. Clippy checks all features together.
     Ends,
-    /// Besides these, each feature of each library alone, and pairs of features of the facade.
+    /// Besides these, each library with all features and with each feature alone, and pairs of features of the facade.
     Each,
 }
 
@@ -113,7 +113,9 @@ fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Comb
                 add(&["--no-default-features", "--features", feature]);
             }
         }
-        add(&["--no-default-features", "--features", &features.join(",")]);
+        if scope == Scope::Each {
+            add(&["--no-default-features", "--features", &features.join(",")]);
+        }
         if package.name == FACADE {
             add(&[]);
             for pair in FACADE_PAIRS {

@@ -84,6 +84,7 @@ pub(crate) async fn run(
         }
     }
     Ok(match watched.ended {
+        Some(Ended::Completed) if watched.cut_off => Exit::Failed,
         Some(Ended::Completed) => Exit::Done,
         _ if screen.is_gone() => Exit::Unread,
         Some(Ended::Aborted) if watched.interrupted => Exit::Interrupted,

@@ -5,6 +5,7 @@ mod events;
 mod markdown;
 mod status;
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,7 +57,7 @@ impl Style {
 /// What ends a style.
 const RESET: &str = "\x1b[0m";
 
-/// Escapes control characters, except in the codes of the styles. Names, paths and messages of files and servers end in
+/// Escapes control characters, except in the codes of the styles and of rendered Markdown. Names, paths and messages of files and servers end in
 /// lines of the program, and must not move the cursor.
 fn styled(text: &str) -> String {
     let codes = [Style::Dim, Style::Bold, Style::Red, Style::Green, Style::Cyan].map(Style::code);
@@ -65,7 +66,8 @@ fn styled(text: &str) -> String {
     while let Some(at) = rest.find('\x1b') {
         let (before, from) = rest.split_at(at);
         shown.push_str(&plain(before));
-        let code = codes.into_iter().chain([RESET]).find(|code| from.starts_with(code));
+        let code =
+            codes.into_iter().chain([RESET]).chain(markdown::CODES).find(|code| from.starts_with(code));
         let known = code.unwrap_or("\x1b");
         shown.push_str(&code.map_or_else(|| plain(known), str::to_owned));
         rest = from.strip_prefix(known).unwrap_or_default();
@@ -91,6 +93,10 @@ struct State {
     /// Whether the last thing that was shown is text of a reply or thinking.
     in_reply: bool,
     status: Option<Status>,
+    /// The calls that are running, by their ids, with the line that describes each.
+    calls: BTreeMap<String, String>,
+    /// The call whose line is the last thing that was shown.
+    last_call: Option<String>,
 }
 
 /// A terminal or a file. A clone writes to the same one.
@@ -197,6 +203,7 @@ impl Screen {
 
     /// Shows lines above the status line. Control sequences are escaped, except those of the styles.
     fn above(&self, state: &mut State, text: &str) {
+        state.last_call = None;
         let mut whole = state.status.as_mut().map(Status::erased).unwrap_or_default();
         whole.push_str(&styled(text));
         if let Some(status) = &mut state.status {

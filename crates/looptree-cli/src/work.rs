@@ -4,6 +4,7 @@ use std::io::Write as _;
 
 use looptree::event::{Ended, NumberedEvent};
 use looptree::message::Cost;
+use looptree::message::StopReason;
 use looptree::prelude::*;
 use looptree::{EventReceiver, Message, Question, Usage};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -20,6 +21,8 @@ pub(crate) struct Watched {
     /// The text of the last reply.
     pub(crate) answer: String,
     pub(crate) interrupted: bool,
+    /// Whether the last reply reached the output limit of the model.
+    pub(crate) cut_off: bool,
 }
 
 impl Watched {
@@ -28,6 +31,8 @@ impl Watched {
         match event {
             AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
                 self.answer = message.text();
+                let reply = message.as_llm().and_then(Message::as_assistant);
+                self.cut_off = reply.is_some_and(|reply| reply.stop_reason == StopReason::Length);
             }
             AgentEvent::AgentEnd(end) => self.ended = Some(end.ended),
             AgentEvent::RunSuspended { questions, .. } => self.questions = questions,

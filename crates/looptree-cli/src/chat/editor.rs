@@ -9,7 +9,7 @@ use etcetera::BaseStrategy as _;
 use reedline::{
     ColumnarMenu, DefaultCompleter, EditCommand, Emacs, FileBackedHistory, KeyCode, KeyModifiers,
     MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch, Reedline, ReedlineEvent, ReedlineMenu,
-    Signal, default_emacs_keybindings,
+    Signal, SimpleMatchHighlighter, default_emacs_keybindings,
 };
 
 use super::commands;
@@ -93,12 +93,20 @@ impl Editor {
             KeyCode::Tab,
             ReedlineEvent::UntilFound(vec![ReedlineEvent::Menu(MENU.to_owned()), ReedlineEvent::MenuNext]),
         );
+        // As in other agents: a terminal cannot tell Shift-Enter from Enter.
+        keys.add_binding(
+            KeyModifiers::CONTROL,
+            KeyCode::Char('j'),
+            ReedlineEvent::Edit(vec![EditCommand::InsertNewline]),
+        );
         let mut completer = DefaultCompleter::with_inclusions(&['/']).set_min_word_len(1);
         completer.insert(commands::names().map(str::to_owned).collect());
         let mut line = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(screen.colors)
             .with_edit_mode(Box::new(Emacs::new(keys)))
+            // The text keeps the color of the terminal, whose background may be light.
+            .with_highlighter(Box::new(SimpleMatchHighlighter::default()))
             .with_completer(Box::new(completer))
             .with_quick_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(

@@ -1,6 +1,7 @@
 //! Renders the events of a run.
 
 use looptree::event::{Ended, ToolExecutionEnd};
+use looptree::message::{AssistantMessage, Message, StopReason};
 use looptree::prelude::*;
 use looptree::tools::file_change::changes_of;
 use looptree::tools::plan::{Plan, StepState};
@@ -21,20 +22,28 @@ impl Screen {
         match event {
             AgentEvent::MessageUpdate { delta: StreamDelta::Text { text }, .. } => self.text(text),
             AgentEvent::MessageUpdate { delta: StreamDelta::Thinking { text }, .. } => self.thinking(text),
-            AgentEvent::MessageEnd { superseded, .. } => {
+            AgentEvent::MessageEnd { message, superseded, .. } => {
                 {
                     let mut state = self.state();
                     self.end_reply(&mut state);
                 }
-                if *superseded {
-                    self.line(&self.paint(Style::Dim, "  (this answer broke off; it begins again)"));
+                let note = match *superseded {
+                    true => Some("this answer broke off; it begins again"),
+                    false => message.as_llm().and_then(Message::as_assistant).and_then(defect),
+                };
+                if let Some(note) = note {
+                    self.line(&self.paint(Style::Dim, &format!("  ({note})")));
                 }
                 self.doing("");
             }
-            AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
+            AgentEvent::ToolExecutionStart { tool_call_id, tool_name, args, .. } => {
                 self.doing(tool_name.as_str());
                 let arguments = serde_json::from_str(args.json_text()).unwrap_or(Value::Null);
-                self.call(tool_name.as_str(), &arguments);
+                let line = self.call(tool_name.as_str(), &arguments);
+                let id = tool_call_id.to_string();
+                let mut state = self.state();
+                state.calls.insert(id.clone(), line);
+                state.last_call = Some(id);
             }
             AgentEvent::ToolExecutionUpdate { partial_result, .. } => {
                 let text = partial_result.to_text();
@@ -45,6 +54,7 @@ impl Screen {
             AgentEvent::ProgressMessage { text, .. } => self.doing(text),
             AgentEvent::ToolExecutionEnd(end) => {
                 self.doing("");
+                self.name_call(end.tool_call_id.as_str());
                 self.ended(end);
             }
             AgentEvent::RetryStart(retry) => {
@@ -114,8 +124,19 @@ impl Screen {
         }
     }
 
-    /// Shows a call in one line.
-    pub(crate) fn call(&self, name: &str, arguments: &Value) {
+    /// Repeats the line of a call whose result does not follow it: other calls or messages were shown in between.
+    fn name_call(&self, id: &str) {
+        let (line, follows) = {
+            let mut state = self.state();
+            (state.calls.remove(id), state.last_call.as_deref() == Some(id))
+        };
+        if let Some(line) = line.filter(|_| !follows) {
+            self.line(&self.paint(Style::Dim, &format!("• {line}:")));
+        }
+    }
+
+    /// Shows a call in one line, and returns the line without its mark and styles.
+    pub(crate) fn call(&self, name: &str, arguments: &Value) -> String {
         let name = plain(name);
         let arguments = match telling(arguments) {
             Some(text) => one_line(text),
@@ -124,9 +145,9 @@ impl Screen {
             None => arguments.to_string(),
         };
         let room = if self.live { self.text_width().saturating_sub(name.len() + 3).max(12) } else { LOGGED };
-        self.line(
-            format!("• {} {}", self.paint(Style::Bold, &name), cut(&plain(&arguments), room)).trim_end(),
-        );
+        let arguments = cut(&plain(&arguments), room);
+        self.line(format!("• {} {arguments}", self.paint(Style::Bold, &name)).trim_end());
+        format!("{name} {arguments}").trim_end().to_owned()
     }
 
     fn ended(&self, end: &ToolExecutionEnd) {
@@ -189,6 +210,16 @@ impl Screen {
                 }
             }
         }
+    }
+}
+
+/// Describes what is wrong with a reply that the provider did not report as an error.
+fn defect(reply: &AssistantMessage) -> Option<&'static str> {
+    let is_empty = reply.text().trim().is_empty() && reply.tool_calls().next().is_none();
+    match reply.stop_reason {
+        StopReason::Length => Some("the answer was cut off at the output limit of the model"),
+        StopReason::Stop if is_empty => Some("the answer is empty"),
+        _ => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use termimad::crossterm::style::Attribute;
+use termimad::crossterm::style::{Attribute, Color};
 use termimad::{CompoundStyle, MadSkin};
 
 use super::{Screen, Style};
@@ -222,13 +222,19 @@ fn skin(screen: &Screen) -> MadSkin {
     if !screen.colors {
         return MadSkin::no_style();
     }
-    let mut skin = MadSkin::default();
+    let mut skin = MadSkin::no_style();
     for header in &mut skin.headers {
-        header.align = termimad::Alignment::Left;
         header.compound_style = CompoundStyle::with_attr(Attribute::Bold);
     }
+    skin.bold = CompoundStyle::with_attr(Attribute::Bold);
+    skin.italic = CompoundStyle::with_attr(Attribute::Italic);
+    skin.strikeout = CompoundStyle::with_attr(Attribute::CrossedOut);
+    skin.inline_code = CompoundStyle::with_fg(Color::DarkCyan);
     skin
 }
+
+/// The codes that the renderer adds with this skin, besides those of the styles.
+pub(super) const CODES: [&str; 4] = ["\x1b[3m", "\x1b[9m", "\x1b[38;5;6m", "\x1b[39m"];
 
 #[cfg(test)]
 mod tests;

@@ -196,7 +196,10 @@ fn a_killed_agent_leaves_no_process_and_its_calls_are_answered_after_the_restart
         let mut child = lives.begin();
         block_on(until("the start", || lives.place.has("started")));
         assert!(lives.place.processes().len() >= COMMANDS * 4, "{kind}: shells, guards and children run");
-        assert!(lives.place.processes_inside().len() >= COMMANDS * 4, "{kind}: also those without an environment");
+        assert!(
+            lives.place.processes_inside().len() >= COMMANDS * 4,
+            "{kind}: also those without an environment"
+        );
         child.kill().unwrap();
         child.wait().unwrap();
         block_on(lives.all_gone());

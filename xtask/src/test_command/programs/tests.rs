@@ -21,7 +21,10 @@ fn programs_are_those_of_tests() {
         "executable": "/w/target/debug/deps/b-1",
     });
     let found = program(&message).unwrap();
-    assert_eq!((found.name().as_str(), found.executable.to_str()), ("a tests/b.rs", Some("/w/target/debug/deps/b-1")));
+    assert_eq!(
+        (found.name().as_str(), found.executable.to_str()),
+        ("a tests/b.rs", Some("/w/target/debug/deps/b-1"))
+    );
     for (member, value) in [
         ("reason", json!("build-script-executed")),
         ("profile", json!({"test": false})),

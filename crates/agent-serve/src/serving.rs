@@ -73,7 +73,8 @@ pub(crate) async fn accept(
         let (routes, stop, cut) = (routes.clone(), stop.clone(), acceptance.cut.clone());
         let (head_time, write_time) = (acceptance.head_time, acceptance.write_time);
         open.spawn(async move {
-            let mut builder = Builder::new(TokioExecutor::new());
+            // The time for the head begins with the connection only if no other version is looked for.
+            let mut builder = Builder::new(TokioExecutor::new()).http1_only();
             builder.http1().timer(TokioTimer::new()).header_read_timeout(head_time);
             let service = TowerToHyperService::new(routes);
             let io = TokioIo::new(TimedWrites::new(connection, write_time, cut));

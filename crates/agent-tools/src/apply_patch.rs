@@ -43,6 +43,9 @@ pub const MAX_FILES: usize = 100;
 /// The maximum size of a file that can be patched: 8 MiB.
 pub const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
+/// The maximum size of the files of one patch together, before it: 64 MiB.
+pub const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
+
 /// The `apply_patch` tool, which adds, changes, moves and deletes files.
 #[derive(Debug, Clone, Default)]
 pub struct ApplyPatchTool {
@@ -97,13 +100,17 @@ impl Tool for ApplyPatchTool {
         Effects::Once
     }
 
-    /// Accepts the names `patch` and `diff` for the argument.
+    /// Accepts the names `patch` and `diff` for the argument. Removes a `path` and `paths`, which a policy would take for files
+    /// of the patch.
     fn prepare_arguments(&self, mut arguments: Value) -> Value {
-        if let Some(fields) = arguments.as_object_mut()
-            && !fields.contains_key("input")
-            && let Some(patch) = fields.remove("patch").or_else(|| fields.remove("diff"))
-        {
-            fields.insert("input".to_owned(), patch);
+        if let Some(fields) = arguments.as_object_mut() {
+            fields.remove("path");
+            fields.remove("paths");
+            if !fields.contains_key("input")
+                && let Some(patch) = fields.remove("patch").or_else(|| fields.remove("diff"))
+            {
+                fields.insert("input".to_owned(), patch);
+            }
         }
         arguments
     }
@@ -149,8 +156,9 @@ impl Tool for ApplyPatchTool {
             let _turns = turns;
             let check = || if cancel.is_cancelled() { Err(ToolError::Cancelled) } else { Ok(()) };
             check()?;
-            let changed = write::prepare(files)?;
+            let prepared = write::prepare(files, &|| cancel.is_cancelled());
             check()?;
+            let changed = prepared?;
             let changes = write::write(&changed)?;
             Ok(ToolResult::text(summary(&changes)).with_details(json!({ "changes": changes })))
         })

@@ -74,6 +74,11 @@ impl MemoryTool {
     pub fn new(workspace: Workspace) -> Result<Self, PathError> {
         if workspace.root().is_none() { Err(PathError::Empty) } else { Ok(Self { workspace }) }
     }
+
+    /// Returns the name of an entry below a place for policies.
+    fn label(&self, place: &Place, rest: &Path) -> String {
+        store::shown(&self.workspace.labels().of(&place.real().join(rest)))
+    }
 }
 
 /// The commands of `memory`.
@@ -173,22 +178,30 @@ impl Tool for MemoryTool {
         self.workspace.working_directory()
     }
 
-    /// Resolves the paths below `/memories`. A rename also has them as `paths`.
+    /// Resolves the paths below `/memories`. A rename has them as `paths`, and so has a deletion; both with everything below a
+    /// folder, so that a policy about a file decides about the folder that contains it.
     fn resolved_arguments(&self, arguments: &Value) -> Option<Value> {
-        let labels = self.workspace.labels();
         let mut resolved = arguments.clone();
-        let mut renamed = Vec::new();
+        let mut places = Vec::new();
         for name in ["path", "old_path", "new_path"] {
             let Some(path) = arguments.get(name).and_then(Value::as_str) else { continue };
-            let real = self.workspace.resolve(&store::relative(path).ok()?).ok()?;
-            let label = store::shown(&labels.of(&real));
-            if name != "path" {
-                renamed.push(label.clone());
-            }
-            *resolved.get_mut(name)? = Value::String(label);
+            let place = self.workspace.place(&store::relative(path).ok()?, Intent::List).ok()?;
+            *resolved.get_mut(name)? = Value::String(self.label(&place, Path::new("")));
+            places.push(place);
         }
-        if !renamed.is_empty() {
-            resolved.as_object_mut()?.insert("paths".to_owned(), json!(renamed));
+        // The paths that a deletion or a renaming concerns: the last one is where the others go.
+        let carried = match arguments.get("command").and_then(Value::as_str) {
+            Some("delete" | "rename") => places.first(),
+            _ => None,
+        };
+        let fields = resolved.as_object_mut()?;
+        fields.remove("paths");
+        if let Some(carried) = carried {
+            // What cannot be listed is refused when the call runs.
+            let mut below = store::tree(carried).ok()?;
+            below.insert(0, PathBuf::new());
+            let labels = |place: &Place| below.iter().map(|rest| self.label(place, rest)).collect::<Vec<_>>();
+            fields.insert("paths".to_owned(), json!(places.iter().flat_map(labels).collect::<Vec<_>>()));
         }
         Some(resolved)
     }
@@ -288,7 +301,7 @@ fn change(store: &Store, args: &MemoryArgs) -> Result<ToolResult, MemoryError> {
             if kind.is_some() {
                 return Err(MemoryError::Exists { path: (*path).to_owned() });
             }
-            store::check_room(&store.locate_root()?)?;
+            store::check_room(&store.locate_root()?, place, path, (1, 0))?;
             store::write(place, path, text)?;
             Ok(changed(format!("File created successfully at: {path}"), path, None, Some(text)))
         }
@@ -308,6 +321,7 @@ fn change(store: &Store, args: &MemoryArgs) -> Result<ToolResult, MemoryError> {
             if place.below().as_os_str().is_empty() {
                 return Err(MemoryError::WholeMemory);
             }
+            store.check_tree(place, path, None)?;
             let failed = |source| MemoryError::Change { path: (*path).to_owned(), source };
             store::remove(place.dir(), place.below(), kind, MAX_DEPTH * 2).map_err(failed)?;
             Ok(ToolResult::text(format!("Successfully deleted {path}")))
@@ -322,6 +336,8 @@ fn change(store: &Store, args: &MemoryArgs) -> Result<ToolResult, MemoryError> {
             if store::kind(target, to)?.is_some() {
                 return Err(MemoryError::Exists { path: (*to).to_owned() });
             }
+            let height = store.check_tree(place, path, Some(target))?;
+            store::check_room(&store.locate_root()?, target, to, (0, height))?;
             let failed = |source| MemoryError::Change { path: (*path).to_owned(), source };
             let folder = target.below().parent().unwrap_or(Path::new(""));
             target.dir().create_dirs(folder).map_err(failed)?;

@@ -33,6 +33,9 @@ pub const MAX_STEPS: usize = 50;
 /// The maximum size of the text of a step: 300 bytes.
 pub const MAX_STEP_BYTES: usize = 300;
 
+/// The maximum size of the explanation: 2 KiB.
+pub const MAX_EXPLANATION_BYTES: usize = 2 * 1024;
+
 /// The state of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -170,6 +173,11 @@ impl PlanTool {
     }
 }
 
+/// Returns whether a character ends a line in some program, or controls a terminal.
+fn is_line_end_or_control(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// The reason why a plan was not accepted. The texts are written for the model. The plan before stays.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -179,12 +187,15 @@ pub enum PlanError {
     TooManySteps,
     /// A step is empty, has several lines, or is too long.
     #[error(
-        "step {number} is empty, too long (max {MAX_STEP_BYTES} bytes) or has several lines; write one short line"
+        "step {number} is empty, too long (max {MAX_STEP_BYTES} bytes), or has several lines or control characters; write one short line"
     )]
     Step {
         /// The number of the step, counted from 1.
         number: usize,
     },
+    /// The explanation is too long.
+    #[error("the explanation is too long (max {MAX_EXPLANATION_BYTES} bytes); shorten it")]
+    Explanation,
     /// More than one step is in progress.
     #[error("{count} steps are in_progress; at most one can be")]
     InProgress {
@@ -230,10 +241,13 @@ impl Tool for PlanTool {
         let is_wrong = |step: &PlanStep| {
             step.step.trim().is_empty()
                 || step.step.len() > MAX_STEP_BYTES
-                || step.step.contains(['\n', '\r'])
+                || step.step.contains(is_line_end_or_control)
         };
         if let Some(index) = args.steps.iter().position(is_wrong) {
             return Err(PlanError::Step { number: index + 1 }.into());
+        }
+        if args.explanation.as_ref().is_some_and(|text| text.len() > MAX_EXPLANATION_BYTES) {
+            return Err(PlanError::Explanation.into());
         }
         let in_state = |state| args.steps.iter().filter(|step| step.status == state).count();
         let count = in_state(StepState::InProgress);

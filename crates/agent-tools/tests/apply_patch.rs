@@ -317,6 +317,45 @@ async fn a_file_and_a_hunk_of_equal_lines_are_searched_quickly() {
     assert!(error.contains("were not found"), "{error}");
 }
 
+/// The search must not compare each hunk with the whole rest of the file.
+#[tokio::test]
+async fn many_hunks_of_a_large_file_are_found_quickly_or_refused() {
+    let folder = folder();
+    let lines = 100_000;
+    folder.put("f", (0..lines).map(|number| format!("{number}\n")).collect::<String>());
+    // Unique lines, in hunks and in lines of `@@`.
+    let hunks: String = (0..20_000).map(|number| format!("@@\n-{number}\n+\n")).collect();
+    let contexts: String = (0..20_000).map(|number| format!("@@ {number}\n")).collect();
+    for body in [format!("*** Update File: f\n{hunks}"), format!("*** Update File: f\n{contexts}+x\n")] {
+        text(tokio::time::timeout(support::PATIENCE, apply(&folder, &body)).await.unwrap());
+        folder.put("f", (0..lines).map(|number| format!("{number}\n")).collect::<String>());
+    }
+    // Lines that repeat: each hunk and each `@@` has as many places as the file has lines.
+    folder.put("f", "a\n".repeat(lines));
+    for body in [
+        format!("*** Update File: f\n{}+x\n", "@@ a\n".repeat(100_000)),
+        format!("*** Update File: f\n{}", "@@ a\n-a\n+b\n*** End of File\n".repeat(10_000)),
+    ] {
+        let work = tokio::time::timeout(support::PATIENCE, apply(&folder, &body));
+        let error = failure(work.await.unwrap());
+        assert!(error.contains("take too long to find") || error.contains("was not found"), "{error}");
+    }
+    assert_eq!(folder.get("f"), "a\n".repeat(lines).as_bytes());
+}
+
+#[tokio::test]
+async fn the_files_of_a_patch_are_bounded_together() {
+    let folder = folder();
+    let mut body = String::new();
+    for number in 0..9 {
+        std::fs::File::create(folder.path().join(format!("{number}"))).unwrap().set_len(8 << 20).unwrap();
+        body.push_str(&format!("*** Delete File: {number}\n"));
+    }
+    let error = failure(apply(&folder, &body).await);
+    assert!(error.contains("have more than 67108864 bytes together"), "{error}");
+    assert!(folder.has("0") && folder.has("8"));
+}
+
 #[tokio::test]
 async fn an_aborted_patch_changes_nothing_and_a_patch_runs_once() {
     let folder = folder();

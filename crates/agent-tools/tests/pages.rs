@@ -46,6 +46,7 @@ fn other_pages() -> Vec<Page> {
                 ("apply_patch::MAX_PATCH_BYTES", bytes(apply_patch::MAX_PATCH_BYTES as u64)),
                 ("apply_patch::MAX_FILES", apply_patch::MAX_FILES.to_string()),
                 ("apply_patch::MAX_FILE_BYTES", bytes(apply_patch::MAX_FILE_BYTES)),
+                ("apply_patch::MAX_TOTAL_BYTES", bytes(apply_patch::MAX_TOTAL_BYTES as u64)),
             ],
         },
         Page {
@@ -53,6 +54,7 @@ fn other_pages() -> Vec<Page> {
             constants: vec![
                 ("plan::MAX_STEPS", plan::MAX_STEPS.to_string()),
                 ("plan::MAX_STEP_BYTES", bytes(plan::MAX_STEP_BYTES as u64)),
+                ("plan::MAX_EXPLANATION_BYTES", bytes(plan::MAX_EXPLANATION_BYTES as u64)),
             ],
         },
         Page {

@@ -263,3 +263,63 @@ async fn a_rule_about_a_path_is_compared_with_each_file_of_a_patch() {
     assert!(matches!(run(policy(), update("docs/a.md")).await, Outcome::Ran(_)));
     assert_eq!(folder.get("docs/a.md"), b"evil\n");
 }
+
+/// The model adds arguments of its own, whose names are those that policies look at.
+#[tokio::test]
+async fn a_path_that_the_model_adds_does_not_hide_the_files_of_a_call() {
+    let folder = folder();
+    folder.put("docs/a.md", "one\n");
+    folder.put("build.rs", "one\n");
+    let allows = || ToolPolicy::new(Decision::Ask).allow(ToolRule::any().argument("/path", "docs/*"));
+    let asks = || ToolPolicy::new(Decision::Allow).ask(ToolRule::any().argument("/path", "build.rs"));
+    let patched = "*** Begin Patch\n*** Update File: build.rs\n@@\n-one\n+evil\n*** End Patch";
+    for policy in [allows, asks] {
+        for (tool, arguments) in [
+            ("apply_patch", json!({"input": patched, "path": "docs/a.md"})),
+            ("apply_patch", json!({"input": patched, "paths": ["docs/a.md"]})),
+            ("apply_patch", json!({"input": patched, "path": "docs/a.md", "paths": ["docs/a.md"]})),
+            ("write_file", json!({"path": "build.rs", "content": "evil", "paths": ["docs/a.md"]})),
+            ("write_file", json!({"path": "build.rs", "content": "evil", "paths": []})),
+        ] {
+            // Some models send the object as the text of a JSON string.
+            let quoted = Value::String(arguments.to_string());
+            for arguments in [arguments, quoted] {
+                let outcome = call(&folder, policy(), tool, arguments.clone()).await;
+                assert_eq!(outcome, Outcome::Asked, "{arguments}");
+            }
+        }
+    }
+    assert_eq!(folder.get("build.rs"), b"one\n");
+}
+
+/// A path that cannot be resolved when the policy decides, and can be when the call runs.
+#[tokio::test]
+async fn a_path_that_is_resolved_only_after_the_decision_is_refused() {
+    for (tool, arguments) in [
+        ("write_file", json!({"path": "docs/new/../../build.rs", "content": "evil"})),
+        (
+            "apply_patch",
+            json!({
+                "input": "*** Begin Patch\n*** Add File: docs/new/../../build.rs\n+evil\n*** End Patch",
+                "path": "docs/a.md",
+                "paths": ["build.rs"],
+            }),
+        ),
+    ] {
+        let folder = folder();
+        folder.put("docs/a.md", "one\n");
+        let new = folder.path().join("docs/new");
+        let policy = ToolPolicy::new(Decision::Allow).ask(ToolRule::any().argument("/path", "build.rs"));
+        // The hook runs after the arguments were resolved.
+        let hooks = Hooks::new().policy(policy).before_tool(move |_| {
+            std::fs::create_dir(&new).unwrap();
+            async { Verdict::Allow }
+        });
+        let outcome = call_with(&folder, hooks, tool, arguments).await;
+        assert!(
+            matches!(&outcome, Outcome::Refused(text) if text.contains("changed while the call was prepared")),
+            "{tool}: {outcome:?}"
+        );
+        assert!(!folder.has("build.rs"), "{tool}");
+    }
+}

@@ -160,13 +160,21 @@ fn checked_arguments(
             shown(call.arguments.text(), MAX_ARGUMENTS_SHOWN)
         )
     })?;
-    let prepared = tool.prepare_arguments(value.clone());
+    let prepared = tool.prepare_arguments(unquoted(value));
     let Some(schema) = tools.schema(call.name.as_str()) else { return Ok(prepared) };
     config
         .services
         .validator
         .validate(schema, prepared)
         .map_err(|errors| format!("The call of {} was not executed. {errors}", call.name))
+}
+
+/// Returns the object that a model has sent as the text of a JSON string. The validator reads such a text as well, which would be
+/// too late: the tool prepares what it is about to receive.
+fn unquoted(value: &Value) -> Value {
+    let object =
+        value.as_str().and_then(|text| serde_json::from_str(text.trim()).ok()).filter(Value::is_object);
+    object.unwrap_or_else(|| value.clone())
 }
 
 /// A call as the `before_tool` hooks left it.

@@ -282,10 +282,10 @@ impl Hooks {
 }
 
 /// Returns the resolved arguments once for each path of a call that accesses several files (`/paths`), with this path as
-/// `/path`. Other arguments are returned as they are.
+/// `/path`, and as they are if they have a `/path` or no such list. A model can add a `path` or `paths` of its own, so that
+/// neither may hide the other.
 fn for_each_path(resolved: &Value) -> Vec<Value> {
-    let paths = resolved.get("paths").and_then(Value::as_array).filter(|paths| !paths.is_empty());
-    let (Some(paths), None) = (paths, resolved.get("path")) else { return vec![resolved.clone()] };
+    let paths = resolved.get("paths").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let with_path = |path: &Value| {
         let mut arguments = resolved.clone();
         if let Some(fields) = arguments.as_object_mut() {
@@ -293,7 +293,11 @@ fn for_each_path(resolved: &Value) -> Vec<Value> {
         }
         arguments
     };
-    paths.iter().map(with_path).collect()
+    let mut all: Vec<Value> = paths.iter().map(with_path).collect();
+    if all.is_empty() || resolved.get("path").is_some() {
+        all.push(resolved.clone());
+    }
+    all
 }
 
 /// Returns whether `text` matches a pattern with `*` (any number of characters) and `?` (one character).

@@ -19,6 +19,9 @@ const DEFAULT_LIMIT: usize = 5;
 /// The greatest number of tools that a search returns.
 const MAX_LIMIT: usize = 20;
 
+/// The maximum number of bytes of a query that are compared: 4 KiB. The search runs on the thread of the run.
+const MAX_QUERY_BYTES: usize = 4 * 1024;
+
 /// The maximum number of characters of a description in a result. The next request contains all of it.
 const MAX_SHOWN: usize = 300;
 
@@ -94,6 +97,7 @@ impl AgentTool for SearchTool {
 
     async fn execute(&self, arguments: Value, _ctx: ToolContext) -> Result<ToolResult, ToolError> {
         let query = arguments.get("query").and_then(Value::as_str).unwrap_or_default();
+        let query = query.get(..query.floor_char_boundary(MAX_QUERY_BYTES)).unwrap_or_default();
         let limit = arguments.get("limit").and_then(Value::as_u64);
         let limit = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(DEFAULT_LIMIT);
         Ok(self.search(query, limit.clamp(1, MAX_LIMIT)))

@@ -196,3 +196,28 @@ async fn bodies_that_are_too_large_too_slow_or_not_json_are_refused() {
     assert_eq!((status, body["error"]["code"].as_str()), (408, Some("too_slow")));
     running.stop().await;
 }
+
+/// Clients that send nothing, or the beginning of a request of another version, must not hold the connections.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_a_whole_head_is_closed_after_the_time_for_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let folder = tempfile::tempdir().unwrap();
+    let mut limits = quick();
+    limits.head_time = Duration::from_millis(100);
+    limits.connections = 4;
+    let running = Running::with(builder(&store(folder.path())).limits(limits)).await;
+    let address = running.url.strip_prefix("http://").unwrap().to_owned();
+    let mut open = Vec::new();
+    for start in ["", "PRI * HT", "GET /healthz HTTP/1.1\r\nhost: ", "POST /v1/conv"] {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        stream.write_all(start.as_bytes()).await.unwrap();
+        open.push((start, stream));
+    }
+    for (start, mut stream) in open {
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut answer)).await;
+        assert!(read.is_ok(), "{start:?} holds its connection");
+    }
+    assert_eq!(running.get("/healthz").await.0, 200);
+    running.stop().await;
+}

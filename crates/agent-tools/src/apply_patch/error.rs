@@ -65,6 +65,20 @@ pub enum PatchError {
         /// The size of the file in bytes.
         bytes: u64,
     },
+    /// The files of the patch are too large together.
+    #[error("the files of the patch have more than {max} bytes together; split it", max = super::MAX_TOTAL_BYTES)]
+    TotalTooLarge,
+    /// The hunks take too many comparisons of lines.
+    #[error(
+        "the hunks of {path} take too long to find, because its lines repeat too often; put fewer into one patch, or write the file as a whole"
+    )]
+    TooMuchWork {
+        /// The path in the patch.
+        path: String,
+    },
+    /// The call was cancelled before a file was changed.
+    #[error("Operation aborted")]
+    Cancelled,
     /// The line of an `@@` is not in the file.
     #[error("hunk {hunk} of {path}: the line `{context}` of `@@` was not found{after}.{hint}", after = behind(*.after))]
     ContextNotFound {

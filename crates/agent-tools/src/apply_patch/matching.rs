@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use super::PatchError;
 use super::parse::{Hunk, Line};
@@ -28,13 +29,18 @@ const LIKENESSES: [Likeness; 4] = [Likeness::Exact, Likeness::End, Likeness::Bla
 ///
 /// # Errors
 /// Returns an error if a hunk has no place in the file, or several.
-pub(super) fn apply(path: &str, file: &[u8], hunks: &[Hunk]) -> Result<Vec<u8>, PatchError> {
+pub(super) fn apply(
+    path: &str,
+    file: &[u8],
+    hunks: &[Hunk],
+    work: &mut Work<'_>,
+) -> Result<Vec<u8>, PatchError> {
     let (mark, text) = match file.strip_prefix(BYTE_ORDER_MARK) {
         Some(text) => (BYTE_ORDER_MARK, text),
         None => (&[][..], file),
     };
     let lines: Vec<FileLine<'_>> = text.split_inclusive(|byte| *byte == b'\n').map(FileLine::of).collect();
-    let mut index = Index::new(&lines);
+    let mut index = Index::new(path, &lines, work);
     let mut out: Vec<OutLine<'_>> = Vec::with_capacity(lines.len());
     let mut done = 0;
     for (number, hunk) in (1..).zip(hunks) {
@@ -109,43 +115,115 @@ fn line_end<'a>(lines: &[FileLine<'a>], at: usize, count: usize) -> &'a [u8] {
     found.unwrap_or(b"\n")
 }
 
+/// The comparisons of lines that the hunks of one patch may take: 64 million. Only files whose lines repeat very often take
+/// more than a few for each line.
+const MAX_STEPS: usize = 64 << 20;
+
+/// The work that is left for the hunks of a patch.
+pub(super) struct Work<'a> {
+    left: usize,
+    is_cancelled: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Work<'a> {
+    /// Returns the work for one patch, which ends when `is_cancelled` returns true.
+    pub(super) fn new(is_cancelled: &'a dyn Fn() -> bool) -> Self {
+        Self { left: MAX_STEPS, is_cancelled }
+    }
+
+    fn spend(&mut self, path: &str, steps: usize) -> Result<(), PatchError> {
+        if (self.is_cancelled)() {
+            return Err(PatchError::Cancelled);
+        }
+        let left = self.left.checked_sub(steps);
+        self.left = left.ok_or_else(|| PatchError::TooMuchWork { path: path.to_owned() })?;
+        Ok(())
+    }
+}
+
 /// The lines of a file as numbers, for each likeness: equal lines have equal numbers.
-struct Index<'a> {
+struct Index<'a, 'w> {
+    path: &'a str,
     lines: &'a [FileLine<'a>],
     by_likeness: BTreeMap<u8, Numbered<'a>>,
+    work: &'a mut Work<'w>,
 }
 
 #[derive(Default)]
 struct Numbered<'a> {
     numbers: BTreeMap<Cow<'a, [u8]>, usize>,
     file: Vec<usize>,
+    /// The positions of all lines, those with the same number together and in the order of the file.
+    positions: Vec<usize>,
+    /// For each number, where its positions begin; and the end.
+    starts: Vec<usize>,
 }
 
-impl<'a> Index<'a> {
-    fn new(lines: &'a [FileLine<'a>]) -> Self {
-        Self { lines, by_likeness: BTreeMap::new() }
+impl<'a> Numbered<'a> {
+    fn of(lines: &[FileLine<'a>], likeness: Likeness) -> Self {
+        let mut numbered = Self::default();
+        for line in lines {
+            let next = numbered.numbers.len();
+            let number = *numbered.numbers.entry(normal(line.text, likeness)).or_insert(next);
+            numbered.file.push(number);
+        }
+        let mut positions: Vec<usize> = (0..lines.len()).collect();
+        positions.sort_by_key(|at| numbered.file.get(*at).copied());
+        let number_at = |at: &usize| numbered.file.get(*at).copied().unwrap_or_default();
+        let mut starts = vec![0];
+        for number in 0..numbered.numbers.len() {
+            let from = starts.last().copied().unwrap_or_default();
+            let rest = positions.get(from..).unwrap_or_default();
+            starts.push(from + rest.partition_point(|at| number_at(at) <= number));
+        }
+        Self { positions, starts, ..numbered }
+    }
+
+    /// Returns the positions at or after `from` of the lines with a number.
+    fn positions(&self, number: usize, from: usize) -> &[usize] {
+        let (Some(start), Some(end)) = (self.starts.get(number), self.starts.get(number + 1)) else {
+            return &[];
+        };
+        let all = self.positions.get(*start..*end).unwrap_or_default();
+        all.get(all.partition_point(|at| *at < from)..).unwrap_or_default()
+    }
+}
+
+impl<'a, 'w> Index<'a, 'w> {
+    fn new(path: &'a str, lines: &'a [FileLine<'a>], work: &'a mut Work<'w>) -> Self {
+        Self { path, lines, by_likeness: BTreeMap::new(), work }
     }
 
     /// Returns all places at or after `from` where the file has the lines `wanted`, which are not empty.
-    fn places(&mut self, wanted: &[&str], from: usize, likeness: Likeness) -> Vec<usize> {
+    fn places(&mut self, wanted: &[&str], from: usize, likeness: Likeness) -> Result<Vec<usize>, PatchError> {
         let lines = self.lines;
-        let numbered = self.by_likeness.entry(likeness as u8).or_insert_with(|| {
-            let mut numbered = Numbered::default();
-            for line in lines {
-                let next = numbered.numbers.len();
-                let number = *numbered.numbers.entry(normal(line.text, likeness)).or_insert(next);
-                numbered.file.push(number);
+        self.work.spend(self.path, wanted.len())?;
+        let numbered = match self.by_likeness.entry(likeness as u8) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                self.work.spend(self.path, lines.len())?;
+                new.insert(Numbered::of(lines, likeness))
             }
-            numbered
-        });
+        };
         let number = |text: &&str| numbered.numbers.get(&normal(text.as_bytes(), likeness)).copied();
         let Some(wanted) = wanted.iter().map(number).collect::<Option<Vec<usize>>>() else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
-        occurrences(numbered.file.get(from..).unwrap_or_default(), &wanted)
-            .into_iter()
-            .map(|at| at + from)
-            .collect()
+        // The rarest of the lines has the fewest places to look at.
+        let candidates =
+            wanted.iter().enumerate().map(|(at, number)| (numbered.positions(*number, from), at));
+        let (positions, offset) = candidates.min_by_key(|(positions, _)| positions.len()).unwrap_or_default();
+        let rest = numbered.file.get(from..).unwrap_or_default();
+        let single = positions.len().saturating_mul(wanted.len());
+        if single <= rest.len() + wanted.len() {
+            self.work.spend(self.path, single)?;
+            let starts = positions.iter().filter_map(|at| at.checked_sub(offset)).filter(|at| *at >= from);
+            return Ok(starts
+                .filter(|at| numbered.file.get(*at..at + wanted.len()) == Some(wanted.as_slice()))
+                .collect());
+        }
+        self.work.spend(self.path, rest.len() + wanted.len())?;
+        Ok(occurrences(rest, &wanted).into_iter().map(|at| at + from).collect())
     }
 }
 
@@ -197,7 +275,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    fn place(&self, index: &mut Index<'_>) -> Result<usize, PatchError> {
+    fn place(&self, index: &mut Index<'_, '_>) -> Result<usize, PatchError> {
         let wanted: Vec<&str> = self.hunk.lines.iter().filter_map(Line::old).collect();
         // The lines after which the hunk can begin.
         let mut starts = vec![self.from];
@@ -207,7 +285,7 @@ impl Search<'_> {
         let places = if wanted.is_empty() {
             self.insertions(index, &starts)
         } else {
-            self.matches(index, &wanted, &starts)
+            self.matches(index, &wanted, &starts)?
         };
         match places.as_slice() {
             [one] => Ok(*one),
@@ -223,13 +301,13 @@ impl Search<'_> {
     /// Returns the lines behind each line of `@@` that follows one of `starts` first.
     fn contexts(
         &self,
-        index: &mut Index<'_>,
+        index: &mut Index<'_, '_>,
         context: &str,
         starts: &[usize],
     ) -> Result<Vec<usize>, PatchError> {
         let from = starts.first().copied().unwrap_or_default();
         for likeness in LIKENESSES {
-            let found = index.places(&[context], from, likeness);
+            let found = index.places(&[context], from, likeness)?;
             if !found.is_empty() {
                 return Ok(found.into_iter().map(|at| at + 1).collect());
             }
@@ -240,16 +318,21 @@ impl Search<'_> {
     }
 
     /// Returns where new lines go that replace none: behind the line of `@@`, or to the end of the file.
-    fn insertions(&self, index: &Index<'_>, starts: &[usize]) -> Vec<usize> {
+    fn insertions(&self, index: &Index<'_, '_>, starts: &[usize]) -> Vec<usize> {
         let end = index.lines.len();
         if self.hunk.contexts.is_empty() || self.hunk.at_end { vec![end] } else { starts.to_vec() }
     }
 
     /// Returns the places of the old lines. Behind a line of `@@` the nearest place counts, which may begin with that line.
-    fn matches(&self, index: &mut Index<'_>, wanted: &[&str], starts: &[usize]) -> Vec<usize> {
+    fn matches(
+        &self,
+        index: &mut Index<'_, '_>,
+        wanted: &[&str],
+        starts: &[usize],
+    ) -> Result<Vec<usize>, PatchError> {
         let named = usize::from(!self.hunk.contexts.is_empty());
         for likeness in LIKENESSES {
-            let mut found = index.places(wanted, self.from, likeness);
+            let mut found = index.places(wanted, self.from, likeness)?;
             if self.hunk.at_end {
                 found.retain(|at| at + wanted.len() == index.lines.len());
             }
@@ -263,13 +346,13 @@ impl Search<'_> {
                 found = nearest;
             }
             if !found.is_empty() {
-                return found;
+                return Ok(found);
             }
         }
-        Vec::new()
+        Ok(Vec::new())
     }
 
-    fn not_found(&self, index: &Index<'_>, wanted: &[&str], after: usize) -> PatchError {
+    fn not_found(&self, index: &Index<'_, '_>, wanted: &[&str], after: usize) -> PatchError {
         let (path, hunk) = (self.path.to_owned(), self.number);
         let mut shown = "\n".to_owned();
         for line in wanted.iter().take(MAX_LINES) {

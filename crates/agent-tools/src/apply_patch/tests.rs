@@ -23,7 +23,8 @@ fn hunks_have_contexts_lines_and_ends() {
 fn places_are_found_in_repeating_lines() {
     let old = "a\na\nb\na\na\nb\na\n";
     let apply = |body: &str| {
-        matching::apply("f", old.as_bytes(), &hunks(body)).map(|new| String::from_utf8(new).unwrap())
+        matching::apply("f", old.as_bytes(), &hunks(body), &mut matching::Work::new(&|| false))
+            .map(|new| String::from_utf8(new).unwrap())
     };
     assert_eq!(apply("@@\n a\n a\n-b\n+c\n a\n a\n").unwrap(), "a\na\nc\na\na\nb\na\n");
     assert!(matches!(apply("@@\n a\n-b\n a\n"), Err(PatchError::Ambiguous { count: 2, .. })));
@@ -44,7 +45,7 @@ proptest! {
         for patch in [format!("*** Begin Patch\n{body}*** End Patch"), body] {
             for section in parse(&patch).unwrap_or_default() {
                 if let Action::Update { hunks, .. } = section.action {
-                    drop(matching::apply("f", file.as_bytes(), &hunks));
+                    drop(matching::apply("f", file.as_bytes(), &hunks, &mut matching::Work::new(&|| false)));
                 }
             }
         }

@@ -3,8 +3,9 @@
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use super::matching::Work;
 use super::parse::Action;
-use super::{File, MAX_FILE_BYTES, PatchError, matching};
+use super::{File, MAX_FILE_BYTES, MAX_TOTAL_BYTES, PatchError, matching};
 use crate::PathError;
 use crate::dir::{Dir, Staged};
 use crate::file_change::FileChange;
@@ -21,11 +22,22 @@ pub(super) struct Changed {
 ///
 /// # Errors
 /// Returns the first reason for which the patch cannot be applied.
-pub(super) fn prepare(files: Vec<File>) -> Result<Vec<Changed>, PatchError> {
-    files.into_iter().map(changed).collect()
+pub(super) fn prepare(files: Vec<File>, is_cancelled: &dyn Fn() -> bool) -> Result<Vec<Changed>, PatchError> {
+    let mut work = Work::new(is_cancelled);
+    let mut all = Vec::with_capacity(files.len());
+    let mut bytes = 0;
+    for file in files {
+        let changed = changed(file, &mut work)?;
+        bytes += changed.before.as_ref().map_or(0, Vec::len);
+        if bytes > MAX_TOTAL_BYTES {
+            return Err(PatchError::TotalTooLarge);
+        }
+        all.push(changed);
+    }
+    Ok(all)
 }
 
-fn changed(file: File) -> Result<Changed, PatchError> {
+fn changed(file: File, work: &mut Work<'_>) -> Result<Changed, PatchError> {
     let path = &file.section.path;
     let (before, after) = match &file.section.action {
         Action::Add(content) => {
@@ -39,7 +51,7 @@ fn changed(file: File) -> Result<Changed, PatchError> {
         Action::Update { moved_to, hunks } => {
             let before = read(&file.place, path)?;
             writable(&file.place, path)?;
-            let after = matching::apply(path, &before, hunks)?;
+            let after = matching::apply(path, &before, hunks, work)?;
             if let (Some(place), Some(to)) = (&file.moved_to, moved_to) {
                 must_be_missing(place, to)?;
             } else if after == before {

@@ -47,9 +47,12 @@ async fn a_question_suspends_the_run_and_its_answer_is_the_result() {
 /// The model sends an answer of its own in `arguments`.
 #[tokio::test]
 async fn the_model_cannot_answer_its_own_question() {
-    let (agent, questions) = asking(arguments()).await;
-    let text = answered(&agent, &questions[0], Answer::Allow).await;
-    assert_eq!(text, "the user gave no answer; continue without one, or ask again");
+    // Some models send the object as the text of a JSON string.
+    for sent in [arguments(), Value::String(arguments().to_string())] {
+        let (agent, questions) = asking(sent).await;
+        let text = answered(&agent, &questions[0], Answer::Allow).await;
+        assert_eq!(text, "the user gave no answer; continue without one, or ask again");
+    }
     let (agent, questions) = asking(arguments()).await;
     let text = answered(&agent, &questions[0], Answer::deny("Not now.")).await;
     assert!(text.contains("Not now.") && !text.contains("forged"), "{text}");

@@ -55,6 +55,12 @@ pub enum MemoryError {
     /// The memory has as many files as it can have.
     #[error("the memory has {max} files and folders, which is the limit; delete some first", max = super::MAX_FILES)]
     Full,
+    /// The path has too many parts.
+    #[error("{path} is nested too deeply (max {max} levels below /memories); use a shorter path", max = super::MAX_DEPTH)]
+    TooDeep {
+        /// The path in the arguments.
+        path: String,
+    },
     /// The text to replace is not in the file exactly once.
     #[error("old_str occurs {count} times in {path}; it must occur exactly once")]
     Occurrences {

@@ -11,6 +11,13 @@ use crate::dir::{Dir, Kind};
 use crate::workspace::{Access, Intent, Place};
 use crate::{PathError, Workspace};
 
+/// The maximum number of files and folders below one that is renamed or deleted; the user can have put more there than
+/// [`MAX_FILES`].
+const MAX_TREE: usize = 10 * MAX_FILES;
+
+/// The maximum number of levels below a folder that is renamed or deleted.
+const MAX_TREE_DEPTH: usize = 2 * MAX_DEPTH;
+
 /// The access of one call.
 #[derive(Debug)]
 pub(super) struct Store {
@@ -51,6 +58,34 @@ impl Store {
             return Err(PathError::Changed { path: path.to_owned() }.into());
         }
         Ok(place)
+    }
+
+    /// Checks everything below a path that is deleted, or renamed to `target`: a folder must not carry along what the call
+    /// cannot access by itself. Returns the number of levels below it.
+    pub(super) fn check_tree(
+        &self,
+        place: &Place,
+        path: &str,
+        target: Option<&Place>,
+    ) -> Result<usize, MemoryError> {
+        let failed = |source| MemoryError::Change { path: path.to_owned(), source };
+        let check = |place: &Place, rest: &Path, intent: Intent| {
+            let label = shown(&self.access.labels().of(&place.real().join(rest)));
+            Ok::<_, MemoryError>(self.access.check_below(place, rest, intent, &label)?)
+        };
+        let mut entries = tree(place).map_err(failed)?;
+        entries.push(PathBuf::new());
+        let mut height = 0;
+        for rest in &entries {
+            check(place, rest, Intent::Write)?;
+            if let Some(target) = target {
+                // Another name can be one under which the file may be read.
+                check(place, rest, Intent::Read)?;
+                check(target, rest, Intent::Write)?;
+                height = height.max(rest.iter().count());
+            }
+        }
+        Ok(height)
     }
 }
 
@@ -118,12 +153,50 @@ pub(super) fn list(place: &Place) -> io::Result<(Vec<Listed>, bool)> {
     Ok((found, done))
 }
 
-/// Checks that one more file can be created.
-pub(super) fn check_room(root: &Place) -> Result<(), MemoryError> {
+/// Returns all entries below a path, also hidden ones: none for a file. The folders before their content.
+///
+/// # Errors
+/// Returns an error if there are more than [`MAX_TREE`] entries or more than [`MAX_TREE_DEPTH`] levels, or if the operating
+/// system refuses.
+pub(super) fn tree(place: &Place) -> io::Result<Vec<PathBuf>> {
+    let is_folder = |kind: Kind| kind == Kind::Folder;
     let mut found = Vec::new();
-    let walked = walk(root.dir(), root.below(), MAX_DEPTH, MAX_FILES, &mut found);
-    let done = walked.map_err(|source| MemoryError::Change { path: ROOT.to_owned(), source })?;
-    if done && found.len() < MAX_FILES { Ok(()) } else { Err(MemoryError::Full) }
+    if !place.dir().facts(place.below()).is_ok_and(|facts| is_folder(facts.kind)) {
+        return Ok(found);
+    }
+    let mut open = vec![(PathBuf::new(), 0)];
+    while let Some((folder, depth)) = open.pop() {
+        if depth == MAX_TREE_DEPTH {
+            return Err(io::Error::other("the folder is nested too deeply"));
+        }
+        for item in place.dir().items(&place.below().join(&folder))? {
+            if found.len() == MAX_TREE {
+                return Err(io::Error::other("the folder has too many files"));
+            }
+            let below = folder.join(&item.name);
+            if is_folder(item.kind) {
+                open.push((below.clone(), depth + 1));
+            }
+            found.push(below);
+        }
+    }
+    Ok(found)
+}
+
+/// Checks that a path can be created: with `added` entries beside its missing folders, and with `below` levels below it.
+pub(super) fn check_room(
+    root: &Place,
+    place: &Place,
+    path: &str,
+    (added, below): (usize, usize),
+) -> Result<(), MemoryError> {
+    if place.below().iter().count() + below > MAX_DEPTH {
+        return Err(MemoryError::TooDeep { path: path.to_owned() });
+    }
+    let found = tree(root).map_err(|_| MemoryError::Full)?;
+    let parents = place.below().ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    let missing = parents.filter(|folder| place.dir().facts(folder).is_err()).count();
+    if found.len() + missing + added <= MAX_FILES { Ok(()) } else { Err(MemoryError::Full) }
 }
 
 fn walk(dir: &Dir, folder: &Path, depth: usize, max: usize, found: &mut Vec<Listed>) -> io::Result<bool> {

@@ -210,6 +210,119 @@ async fn the_number_of_files_is_bounded() {
     assert!(listed.ends_with("(and more)"));
 }
 
+/// Hidden files, deep folders and the folders of one path count as well.
+#[tokio::test]
+async fn no_path_evades_the_number_of_files() {
+    let memory = memory();
+    for number in 0..MAX_FILES - 3 {
+        std::fs::write(memory.path(&format!(".{number}")), "").unwrap();
+    }
+    assert!(memory.error(create("/memories/a/b/c/d", "")).await.contains("the memory has 1000 files"));
+    memory.ok(create("/memories/a/b/c", "")).await;
+    assert!(memory.error(create("/memories/.more", "")).await.contains("the memory has 1000 files"));
+    let rename = |from: &str, to: &str| json!({"command": "rename", "old_path": from, "new_path": to});
+    assert!(
+        memory.error(rename("/memories/a/b/c", "/memories/x/c")).await.contains("the memory has 1000 files")
+    );
+    memory.ok(rename("/memories/a", "/memories/z")).await;
+    memory.ok(json!({"command": "delete", "path": "/memories/z"})).await;
+
+    let deep = format!("/memories{}", "/d".repeat(MAX_DEPTH));
+    assert!(
+        memory.error(create(&format!("{deep}/d"), "")).await.contains("nested too deeply (max 16 levels")
+    );
+    std::fs::remove_file(memory.path(".0")).unwrap();
+    for number in 1..MAX_DEPTH {
+        std::fs::remove_file(memory.path(&format!(".{number}"))).unwrap();
+    }
+    memory.ok(create(&deep, "")).await;
+    memory.ok(create("/memories/e/f", "")).await;
+    let error = memory.error(rename("/memories/d/d", "/memories/e/g/h")).await;
+    assert!(error.contains("nested too deeply"), "{error}");
+    memory.ok(json!({"command": "delete", "path": "/memories/d"})).await;
+    assert!(!memory.path("e/g").exists());
+}
+
+/// A folder carries its files along: those that a rule protects are not removed, moved or given another name by it.
+#[tokio::test]
+async fn a_folder_does_not_carry_along_what_the_call_cannot_access() {
+    let folder = tempfile::tempdir().unwrap();
+    for path in ["repo/.git/config", "kept/secret/key", "open/a.md"] {
+        std::fs::create_dir_all(folder.path().join(path).parent().unwrap()).unwrap();
+        std::fs::write(folder.path().join(path), path).unwrap();
+    }
+    let workspace = Workspace::open(folder.path()).unwrap().with_denied("secret/**").unwrap();
+    let tool = MemoryTool::new(workspace.with_denied("kept/secret/*").unwrap()).unwrap();
+    let run = async |arguments: Value| {
+        let context = ToolContext::detached("memory", Arc::new(SystemEnvironment));
+        tool.execute(arguments, context).await.map(|result| result.to_text())
+    };
+    for path in ["/memories/repo", "/memories/kept", "/memories/kept/secret"] {
+        for arguments in [
+            json!({"command": "delete", "path": path}),
+            json!({"command": "rename", "old_path": path, "new_path": "/memories/other"}),
+        ] {
+            let error = run(arguments.clone()).await.unwrap_err().to_string();
+            let words = ["git repository", "denied pattern"];
+            assert!(words.iter().any(|word| error.contains(word)), "{arguments}: {error}");
+        }
+    }
+    let inwards = json!({"command": "rename", "old_path": "/memories/open", "new_path": "/memories/secret"});
+    assert!(run(inwards).await.unwrap_err().to_string().contains("denied pattern"));
+    let delete = json!({"command": "delete", "path": "/memories/open"});
+    assert_eq!(
+        Tool::resolved_arguments(&tool, &delete).unwrap()["paths"],
+        json!(["/memories/open", "/memories/open/a.md"])
+    );
+    run(delete).await.unwrap();
+    for path in ["repo/.git/config", "kept/secret/key"] {
+        assert_eq!(std::fs::read_to_string(folder.path().join(path)).unwrap(), path);
+    }
+}
+
+/// Policies about reading and changing notes hold for the folders that contain them, and for other names of them.
+#[tokio::test]
+async fn a_policy_about_a_note_is_not_evaded_by_its_folder_or_another_name() {
+    use agent_core::testing::{ScriptedProvider, ScriptedReply};
+    use agent_core::{AgentEvent, BasicAgent, Decision, Hooks, ModelConfig, ToolPolicy, ToolRule};
+    let reading = ToolRule::tool("read_file").argument("/path", "*secret.md");
+    let changing = || ToolRule::tool("memory").argument("/path", "/memories/own/*");
+    let allow = || ToolPolicy::new(Decision::Allow);
+    for (policy, arguments) in [
+        (
+            allow().deny(reading),
+            json!({"command": "rename", "old_path": "/memories/own/secret.md", "new_path": "/memories/x"}),
+        ),
+        (allow().deny(changing()), json!({"command": "delete", "path": "/memories/own"})),
+        (allow().ask(changing()), json!({"command": "delete", "path": "/memories/own"})),
+        (
+            allow().ask(changing()),
+            json!({"command": "rename", "old_path": "/memories/own", "new_path": "/memories/x"}),
+        ),
+        (
+            allow().deny(changing()),
+            json!({"command": "rename", "path": "/memories/x", "old_path": "/memories/own/secret.md", "new_path": "/memories/x"}),
+        ),
+    ] {
+        let memory = memory();
+        std::fs::create_dir(memory.path("own")).unwrap();
+        std::fs::write(memory.path("own/secret.md"), "secret").unwrap();
+        let replies = [ScriptedReply::call("c", "memory", arguments.clone()), ScriptedReply::text("done")];
+        let agent = BasicAgent::new(ModelConfig::default())
+            .with_provider(ScriptedProvider::new(replies))
+            .with_hooks(Hooks::new().policy(policy))
+            .with_tool(memory.tool.clone());
+        let events = agent.prompt("go").unwrap().collect().await;
+        let asked = events.iter().any(|event| matches!(event, AgentEvent::QuestionAsked { .. }));
+        let refused = agent
+            .history()
+            .llm_messages()
+            .any(|message| message.as_tool_result().is_some_and(|r| r.is_error));
+        assert!(asked || refused, "{arguments}");
+        assert!(memory.path("own/secret.md").exists(), "{arguments}");
+    }
+}
+
 #[test]
 fn paths_are_resolved_for_policies_and_an_unconfined_memory_is_refused() {
     let memory = memory();

@@ -9,6 +9,9 @@ use reqwest::Url;
 /// The maximum length of the address of a link that is shown.
 const MAX_LINK_BYTES: usize = 500;
 
+/// The maximum length of the title.
+const MAX_TITLE_BYTES: usize = 500;
+
 /// Elements that begin and end a line.
 const BLOCKS: &[&str] = &[
     "address",
@@ -178,11 +181,16 @@ impl<'a> Page<'a> {
             return;
         }
         if self.in_title {
-            self.title.push_str(text);
+            let shown = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
+            for c in shown.filter(|c| !c.is_control()) {
+                if self.title.len() + c.len_utf8() <= MAX_TITLE_BYTES {
+                    self.title.push(c);
+                }
+            }
             return;
         }
         if self.is_code {
-            self.out.push_str(text);
+            self.out.extend(text.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()));
             return;
         }
         for c in text.chars() {

@@ -30,7 +30,7 @@ impl Robots {
         let (mut own, mut others): (Option<Vec<Rule>>, Vec<Rule>) = (None, Vec::new());
         // Whether the current group is for this tool, and whether it is for all.
         let (mut is_own, mut is_any, mut in_rules) = (false, false, false);
-        for line in text.trim_start_matches('\u{feff}').lines() {
+        for line in text.trim_start_matches('\u{feff}').split(['\r', '\n']) {
             let line = line.split('#').next().unwrap_or_default();
             let Some((key, value)) = line.split_once(':') else { continue };
             let (key, value) = (key.trim(), value.trim());
@@ -51,7 +51,7 @@ impl Robots {
             }
             in_rules = true;
             // An empty rule is none.
-            let rule = || Rule { allows, pattern: value.to_owned() };
+            let rule = || Rule { allows, pattern: plain(value) };
             if is_own && !value.is_empty() {
                 own.get_or_insert_default().push(rule());
             }
@@ -64,10 +64,33 @@ impl Robots {
 
     /// Returns whether a path with its query may be fetched: the longest rule that matches decides, and permission wins.
     pub(super) fn permits(&self, path: &str) -> bool {
-        let matching = self.rules.iter().filter(|rule| matches(&rule.pattern, path));
+        let path = plain(path);
+        let matching = self.rules.iter().filter(|rule| matches(&rule.pattern, &path));
         let longest = matching.max_by_key(|rule| (rule.pattern.len(), rule.allows));
         !self.denies_all && longest.is_none_or(|rule| rule.allows)
     }
+}
+
+/// Returns a path in the form in which paths are compared: characters outside of ASCII are escaped, and letters, digits and
+/// `-._~` are not.
+fn plain(path: &str) -> String {
+    let bytes = path.as_bytes();
+    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
+    let mut text = String::with_capacity(path.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let escaped = digit(at + 1).zip(digit(at + 2)).filter(|_| *byte == b'%');
+        let (meant, length) = escaped.map_or((u32::from(*byte), 1), |(high, low)| (high * 16 + low, 3));
+        let c = char::from_u32(meant).unwrap_or_default();
+        let is_plain = c.is_ascii_alphanumeric() || "-._~".contains(c);
+        if is_plain || (escaped.is_none() && c.is_ascii()) {
+            text.push(c);
+        } else {
+            text.push_str(&format!("%{meant:02X}"));
+        }
+        at += length;
+    }
+    text
 }
 
 /// Returns whether a path begins with a pattern, in which `*` stands for any characters and `$` for the end.

@@ -354,6 +354,16 @@ async fn hostile_pages_neither_end_the_process_nor_take_long() {
     assert_eq!(text, "yesjshere");
 }
 
+#[test]
+fn a_title_is_short_and_neither_it_nor_code_has_control_characters() {
+    let base = Url::parse("http://a.example/").unwrap();
+    let page = "<title>a\u{1b}[2J&#27;[31m\n b</title><pre>c\u{1b}[2J\n\td&#7;</pre>";
+    let (title, text) = html::to_text(page, &base);
+    assert_eq!((title.as_str(), text.as_str()), ("a[2J[31m b", "```\nc[2J\n\td\n```"));
+    let (title, _) = html::to_text(&format!("<title>{}</title>", "\u{e9}".repeat(1_000_000)), &base);
+    assert_eq!(title.len(), 500);
+}
+
 #[tokio::test]
 async fn a_robots_file_is_respected_and_a_broken_server_permits_nothing() {
     let server = serve(|path, _| match path {
@@ -402,6 +412,10 @@ fn the_longest_rule_of_the_own_group_decides() {
         ("user-agent: *\nallow: /p\ndisallow: /p", "/p", true),
         ("\u{feff}user-agent: *\ndisallow: /", "/", false),
         ("user-agent: looptree-web-fetch\nallow: /\nuser-agent: *\ndisallow: /", "/", true),
+        ("user-agent: *\rdisallow: /\r", "/", false),
+        ("user-agent: *\ndisallow: /%61%2fb", "/a%2Fb", false),
+        ("user-agent: *\ndisallow: /\u{e9}", "/%c3%a9/x", false),
+        ("user-agent: *\ndisallow: /a%2fb", "/a/b", true),
     ] {
         assert_eq!(Robots::parse(text).permits(path), permits, "{text:?} {path}");
     }

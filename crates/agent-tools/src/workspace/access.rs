@@ -41,7 +41,7 @@ impl Workspace {
     }
 
     /// Resolves a path and checks it against the rules of this workspace, without those of a run.
-    pub(super) fn place(&self, named: &str, intent: Intent) -> Result<Place, PathError> {
+    pub(crate) fn place(&self, named: &str, intent: Intent) -> Result<Place, PathError> {
         let real = self.resolve(named)?;
         let (dir, below) = self.split(&real).map_err(|source| PathError::access(named, source))?;
         self.rules.check(&real, &below, intent, named)?;
@@ -85,6 +85,25 @@ impl Access {
         self.workspace.rules.check(&real, below, intent, "").is_ok()
             && (intent == Intent::List
                 || self.call.denies_file(&self.labels().of(&real), FileAccess::Find).is_none())
+    }
+
+    /// Checks whether the call can access an entry below a [`Place`] in this way, by its name `label` for policies.
+    pub(crate) fn check_below(
+        &self,
+        place: &Place,
+        rest: &Path,
+        intent: Intent,
+        label: &str,
+    ) -> Result<(), PathError> {
+        let (real, below) = (place.real.join(rest), place.below.join(rest));
+        self.workspace.rules.check(&real, &below, intent, label)?;
+        let access = match intent {
+            Intent::List => return Ok(()),
+            Intent::Read => FileAccess::Read,
+            Intent::Write => FileAccess::Write,
+        };
+        let denied = self.call.denies_file(label, access);
+        denied.map_or(Ok(()), |reason| Err(PathError::Policy { path: label.to_owned(), reason }))
     }
 
     /// Returns the formatter of real paths for the model.

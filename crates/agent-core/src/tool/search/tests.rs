@@ -32,6 +32,16 @@ fn the_number_of_found_tools_is_bounded() {
 }
 
 #[test]
+fn only_the_beginning_of_a_long_query_is_compared() {
+    let long = "é".repeat(MAX_QUERY_BYTES);
+    let found = |query: String| {
+        result_of(&tools(), json!({ "query": query })).details["tools"].as_array().map(Vec::len)
+    };
+    assert_eq!(found(format!("refund {long}")), Some(1));
+    assert_eq!(found(format!("{long} refund")), Some(0));
+}
+
+#[test]
 fn only_the_results_of_searches_have_found_tools() {
     let details = json!({"tools": [ToolDefinition::new("a", "A.", json!({})), {"odd": 1}]});
     let result = |name: &str, is_error: bool| {

@@ -43,9 +43,11 @@ pub(crate) fn show(run: &Unfinished, settings: &Settings, screen: &Screen) {
     screen.line(&format!("session {} waits since {since}: {}", run.session_id, brief(&run.prompt)));
     for asked in &run.questions {
         screen.line(&question(asked));
-        let hash = asked.approval().map(|view| format!(" --hash {}", view.hash().prefix())).unwrap_or_default();
+        let hash =
+            asked.approval().map(|view| format!(" --hash {}", view.hash().prefix())).unwrap_or_default();
         for word in ["yes", "no"] {
-            screen.line(&format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
+            screen
+                .line(&format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
         }
     }
 }

@@ -91,9 +91,13 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
     }
     match key_variable(&provider) {
         // A server with an explicit address may need no key.
-        Some(variable) if model.api_key.is_none() && url.is_none() && !clouds::finds_credentials(model.api) => Err(usage(format!(
-            "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env{why}"
-        ))),
+        Some(variable)
+            if model.api_key.is_none() && url.is_none() && !clouds::finds_credentials(model.api) =>
+        {
+            Err(usage(format!(
+                "{variable} is not set, and {text} wants a key: export {variable}=..., or name another variable with --api-key-env{why}"
+            )))
+        }
         _ => priced(model, settings),
     }
 }
@@ -101,9 +105,9 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
 /// Reads a model with further settings from a JSON object.
 fn described_by(text: &str) -> Result<Result<ModelConfig, InvalidModelName>> {
     let model = serde_json::from_str(text);
-    model.map(|model| Ok(catalogue::configure(model))).map_err(|error| {
-        usage(format!("the model is no name and no JSON description of a model: {error}"))
-    })
+    model
+        .map(|model| Ok(catalogue::configure(model)))
+        .map_err(|error| usage(format!("the model is no name and no JSON description of a model: {error}")))
 }
 
 /// Returns the model with the prices of the settings. A budget of money needs them.

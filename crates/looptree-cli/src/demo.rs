@@ -90,7 +90,9 @@ async fn cargo_works() -> Result<(), String> {
             let reason = plain(reason.lines().next().unwrap_or("it prints no reason"));
             Err(format!("`cargo --version` fails: {}", reason.trim_end_matches('.')))
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err("there is no cargo on PATH".to_owned()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err("there is no cargo on PATH".to_owned())
+        }
         Err(error) => Err(format!("cargo cannot be started: {error}")),
     }
 }

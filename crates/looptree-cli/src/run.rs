@@ -185,7 +185,8 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
 /// Refuses a task that is one word and almost the name of a command: it would be sent to a model.
 fn check_word(task: &str) -> Result<()> {
     let cli = Cli::command();
-    let mut names = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let mut names =
+        cli.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
     let is_near = |name: &&str| {
         let allowed = if name.len() < 6 { 1 } else { 2 };
         name.len() > 3 && strsim::damerau_levenshtein(task, name) <= allowed

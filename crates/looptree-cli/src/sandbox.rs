@@ -45,8 +45,7 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         rules = rules.with_read_root(&rustup);
         shell = shell.with_env("RUSTUP_HOME", rustup);
     }
-    let sandbox =
-        choose(settings, rules, network).await.map_err(|error| unavailable(&error))?;
+    let sandbox = choose(settings, rules, network).await.map_err(|error| unavailable(&error))?;
     let network = match (network, sandbox.kind()) {
         (true, _) => "network access",
         (false, SandboxKind::Bwrap) => "no network",

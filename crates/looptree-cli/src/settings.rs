@@ -17,10 +17,10 @@ use serde::Deserialize;
 use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
 use crate::text::chain;
-use repeated::Repeated;
 pub(crate) use context::{Instructions, project_folders};
 pub(crate) use file::{project_file, user_file};
 pub(crate) use price::{Price, Prices, named_price};
+use repeated::Repeated;
 pub(crate) use trust::Consent;
 
 /// Where a value comes from.

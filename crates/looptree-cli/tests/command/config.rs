@@ -289,7 +289,9 @@ async fn a_hint_to_continue_has_the_flags_of_the_model() {
     let said = dir.ask(&model, &["-p", "--price", "0.20,0.60", "say x"]).await;
     let id = dir.session_ids().remove(0);
     let url = model.url();
-    let line = format!("looptree --base-url {url} --model local/scripted --price 0.20,0.60,0.20,0.20 --resume {id} continues it");
+    let line = format!(
+        "looptree --base-url {url} --model local/scripted --price 0.20,0.60,0.20,0.20 --resume {id} continues it"
+    );
     assert!(said.err.contains(&line), "{said:?}");
 }
 

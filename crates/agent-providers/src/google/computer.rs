@@ -22,7 +22,7 @@ pub(super) const TOOL: &str = "computer";
 /// The argument with the name of the action.
 const ACTION: &str = "action";
 
-/// The argument in which the vendor demands that a person confirms the action.
+/// The argument in which the vendor demands that the user confirms the action.
 const SAFETY: &str = "safety_decision";
 
 /// The member of the details of a result with the address of the page.
@@ -82,7 +82,7 @@ impl Functions {
 
     /// Returns whether a call with this name and these arguments is an action.
     pub(super) fn is_action(&self, name: &str, arguments: Option<&str>) -> bool {
-        // Of the arguments, only these could not be told from the name.
+        // Such arguments would hide the name.
         let named = || {
             let arguments: Option<Map<String, Value>> = serde_json::from_str(arguments?).ok();
             Some(arguments?.contains_key(ACTION))

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use agent_core::model::{ComputerUse, ServerTool};
 use agent_core::{
-    AgentMessage, AssistantMessage, Content, History, Message, ModelRequest, ToolDefinition,
-    ToolResultMessage,
+    AgentMessage, AssistantMessage, Content, History, Message, ModelRequest, StreamProvider as _,
+    ToolDefinition, ToolResultMessage,
 };
 use agent_providers::ProviderRegistry;
 use serde_json::{Value, json};
@@ -88,7 +88,10 @@ async fn step(
 ) -> AssistantMessage {
     let server = Server::start(vec![answer]).await;
     let request = request(vendor, &format!("http://{}", server.address), messages);
-    let reply = call(&ProviderRegistry::default(), &request).await.message();
+    let mut reply = call(&ProviderRegistry::default(), &request).await.message();
+    reply.provider.clone_from(&request.model.provider);
+    reply.model.clone_from(&request.model.id);
+    reply.api = Some(request.model.api);
     messages.push(Message::from(reply.clone()).into());
     for call in reply.tool_calls() {
         assert_eq!(call.name.as_str(), "computer");

@@ -18,7 +18,7 @@ const CHECKS: &str = "pending_safety_checks";
 const PREVIEW: &str = "computer-use-preview";
 
 /// The output of a call without a screenshot: one grey pixel.
-const PLACEHOLDER: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
+const EMPTY_IMAGE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mNoAAAAggCB2kUIOwAAAABJRU5ErkJggg==";
 
 /// Returns whether a model has the older tool, whose definition contains the size of the screen.
 pub(in crate::openai_responses) fn is_preview(model: &ModelConfig) -> bool {
@@ -67,7 +67,7 @@ pub(super) fn write_output(
     output.field("type", "computer_screenshot");
     match screenshot(result, images) {
         Some(image) => output.field("image_url", &*handoff::image_address(image)),
-        None => output.field("image_url", PLACEHOLDER),
+        None => output.field("image_url", EMPTY_IMAGE),
     };
     output.close();
     let checks = call.get(CHECKS).and_then(Value::as_array).filter(|checks| !checks.is_empty());
@@ -97,9 +97,9 @@ pub(super) fn beside(call_id: &str, result: &ToolResultMessage, images: Images) 
     let head = match (result.is_error, shown) {
         (false, Some(_)) if rest.is_empty() => return None,
         (false, Some(_)) => "returned this beside the screenshot:",
-        (false, None) => "returned no screenshot; the image in its output is a placeholder. It returned:",
+        (false, None) => "returned no screenshot; the image in its output is empty. It returned:",
         (true, Some(_)) => "failed; the screenshot shows the screen after it. The error:",
-        (true, None) => "failed without a screenshot; the image in its output is a placeholder. The error:",
+        (true, None) => "failed without a screenshot; the image in its output is empty. The error:",
     };
     let head = Content::text(format!("The call `{call_id}` of the tool `{}` {head}", result.tool_name));
     let content = std::iter::once(head).chain(rest.into_iter().cloned()).collect();

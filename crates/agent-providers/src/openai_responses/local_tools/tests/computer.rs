@@ -159,7 +159,7 @@ fn messages_follow_all_outputs() {
 }
 
 #[test]
-fn a_model_without_images_receives_a_placeholder() {
+fn a_model_without_images_receives_an_empty_image() {
     let reply = reply_to(&item(json!({"action": {"type": "screenshot"}, "pending_safety_checks": []})));
     let call = reply.tool_calls().next().unwrap();
     let result = ToolResultMessage::new(call.id.clone(), call.name.clone(), vec![png()]);

@@ -12,6 +12,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::post;
 use looptree::hooks::Decision;
+use looptree::message::Content;
 use looptree::model::{ComputerUse, ServerTool};
 use looptree::prelude::*;
 use looptree::tools::{ApplyPatchTool, BashTool};
@@ -137,7 +138,7 @@ async fn confirm_the_first(agent: &BasicAgent) -> usize {
     let mut end = agent.prompt("Buy it.").unwrap().end().await;
     while let RunEnd::Suspended(questions) = &end {
         let shown = questions[0].approval().unwrap().to_string();
-        assert!(shown.contains("It buys something."), "{shown}");
+        assert!(shown.contains("It buys"), "{shown}");
         let answer = if asked == 0 { Answer::Allow } else { Answer::deny("not that") };
         asked += 1;
         end = agent.answer(questions[0].id.clone(), answer).unwrap().end().await;

@@ -76,7 +76,7 @@ pub struct ComputerUse {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ComputerEnvironment {
-    /// A web browser.
+    /// A web browser and its pages.
     Browser,
     /// The desktop of Linux.
     Linux,

@@ -106,7 +106,7 @@ fn every_action_is_a_call_of_the_local_tool_and_goes_back_under_its_own_name() {
         if let Some(args) = &args {
             part["functionCall"]["args"] = args.clone();
         }
-        let (reply, events) = read(model, screen(), &[part.clone()]);
+        let (reply, events) = read(model, screen(), std::slice::from_ref(&part));
         assert_eq!(reply.stop_reason, StopReason::ToolUse);
         let starts = |event: &&OwnedStreamEvent| matches!(event, OwnedStreamEvent::ToolCallStart { name, .. } if name == "computer");
         assert_eq!(events.iter().filter(starts).count(), 1, "{events:?}");
@@ -158,7 +158,7 @@ fn functions_of_the_request_and_calls_without_the_tool_are_no_actions() {
     ];
     for (computer, name, args) in rows {
         let part = call(name, args.clone());
-        let (reply, _) = read(PREVIEW, computer.clone(), &[part.clone()]);
+        let (reply, _) = read(PREVIEW, computer.clone(), std::slice::from_ref(&part));
         let made = reply.tool_calls().next().unwrap();
         assert_eq!((made.name.as_str(), made.arguments.value().unwrap()), (name, &args));
         let done = result(&reply, vec![Content::text("done")], false, Value::Null);
@@ -192,7 +192,7 @@ fn only_an_executed_action_confirms_what_the_vendor_demands() {
             args["safety_decision"] = safety;
         }
         let part = json!({"functionCall": {"id": "c1", "name": "click_at", "args": args}});
-        let (reply, _) = read(PREVIEW, screen(), &[part.clone()]);
+        let (reply, _) = read(PREVIEW, screen(), std::slice::from_ref(&part));
         let call = reply.tool_calls().next().unwrap();
         assert_eq!(call.arguments.value().unwrap().get("safety_decision"), args.get("safety_decision"));
         let shown = content.iter().any(|content| matches!(content, Content::Image(_)));

@@ -43,8 +43,9 @@ pub use providers::{InvalidModelName, key_variable};
 pub use redaction::{MAX_ENCODINGS, Redactor, TextEnd};
 pub use secret::Secret;
 pub use server_tool::{
-    CodeExecution, ComputerUse, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool,
-    ServerToolError, TextEditor, ToolSearch, ToolSearchVariant, UserLocation, WebFetch, WebSearch,
+    CodeExecution, ComputerEnvironment, ComputerUse, FileSearch, ImageGeneration, Mcp, McpApproval,
+    SearchContext, ServerTool, ServerToolError, TextEditor, ToolSearch, ToolSearchVariant, UserLocation,
+    WebFetch, WebSearch,
 };
 pub use thinking::{
     ReasoningContext, ReasoningMode, ReasoningOptions, ThinkingBudgets, ThinkingForm, ThinkingLevel,

@@ -15,6 +15,7 @@
 //! ```
 
 mod citation;
+mod computer;
 mod config;
 mod decode;
 mod encode;

@@ -112,7 +112,7 @@ fn in_items(content: Vec<Content>, n: usize) -> Vec<Content> {
         let mark = |kind: &str| Some(json!({"id": format!("{kind}_{n}_{at}")}).to_string());
         match &mut block {
             Content::Text(text) => text.signature = mark("msg"),
-            Content::ToolCall(call) => call.signature = mark("fc"),
+            Content::ToolCall(call) => call.signature = call.signature.take().or_else(|| mark("fc")),
             Content::Thinking(thinking) => {
                 let blank = thinking.thinking.is_empty();
                 let summary = if blank { json!([]) } else { json!([{"type": "summary_text"}]) };
@@ -245,6 +245,51 @@ pub(super) fn with_commands(author: &ModelConfig) -> anyhow::Result<Past> {
             (vec![Content::text("Success.")], false),
         ],
     )
+}
+
+/// Actions on a computer in the author's form, whose results are a screenshot, a text with a screenshot, and a denial.
+pub(super) fn with_screen(author: &ModelConfig) -> anyhow::Result<Past> {
+    let past = Past::by(author).user(vec![Content::text("Buy it.")])?;
+    let screen = || Content::image(PIXEL, "image/png");
+    let openai = matches!(author.api, ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses);
+    let actions = match author.api {
+        _ if openai => [
+            json!({"action": {"type": "screenshot"}}),
+            json!({"actions": [
+                {"type": "click", "button": "left", "x": 1, "y": 2},
+                {"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]},
+                {"type": "type", "text": "Grüße"},
+            ], "pending_safety_checks": [{"id": "cu_sc_1", "code": "sensitive_domain", "message": "A shop."}]}),
+            json!({"action": {"type": "keypress", "keys": ["ENTER"]},
+                "pending_safety_checks": [{"id": "cu_sc_2"}]}),
+        ],
+        ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => [
+            json!({"action": "open_web_browser"}),
+            json!({"action": "click_at", "x": 1, "y": 999,
+                "safety_decision": {"decision": "require_confirmation", "explanation": "A shop."}}),
+            json!({"action": "key_combination", "keys": "enter",
+                "safety_decision": {"decision": "require_confirmation", "explanation": "A shop."}}),
+        ],
+        _ => [
+            json!({"action": "screenshot"}),
+            json!({"action": "left_click", "coordinate": [1, 2]}),
+            json!({"action": "key", "text": "Return"}),
+        ],
+    };
+    let results = [
+        (vec![screen()], false),
+        (vec![Content::text("clicked"), screen()], false),
+        (vec![Content::text("The user denied it.")], true),
+    ];
+    actions.into_iter().zip(results).enumerate().try_fold(past, |past, (at, (arguments, result))| {
+        let mut call = Content::tool_call(format!("call_s{at}"), "computer", arguments);
+        if let Content::ToolCall(call) = &mut call
+            && openai
+        {
+            call.signature = Some(json!({"type": "computer_call", "id": format!("cu_{at}")}).to_string());
+        }
+        past.exchange(vec![call], vec![result])
+    })
 }
 
 /// Thinking, text, four calls at once with ids of the author's kind, results of every kind, more thinking.

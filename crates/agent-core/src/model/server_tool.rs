@@ -14,7 +14,8 @@ use serde_json::Value;
 pub use check::ServerToolError;
 pub use mcp::{Mcp, McpApproval};
 pub use options::{
-    CodeExecution, ComputerUse, FileSearch, ImageGeneration, TextEditor, ToolSearch, ToolSearchVariant,
+    CodeExecution, ComputerEnvironment, ComputerUse, FileSearch, ImageGeneration, TextEditor, ToolSearch,
+    ToolSearchVariant,
 };
 pub use web::{SearchContext, UserLocation, WebFetch, WebSearch};
 

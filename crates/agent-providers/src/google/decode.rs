@@ -20,6 +20,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::citation;
+use super::computer::{self, Functions};
 use super::encode::answer_tool;
 use super::error;
 use super::wire::{
@@ -45,6 +46,8 @@ pub(crate) struct Decoder {
     prefix: Prefix,
     /// The function whose arguments are the answer.
     answer_tool: Option<String>,
+    /// The functions of a request with a computer. A call of any other function is an action on it.
+    functions: Option<Functions>,
     surrogates: Surrogates,
     begun: bool,
     blocks: Blocks,
@@ -73,6 +76,7 @@ impl Decoder {
                 _ => Prefix::Google,
             },
             answer_tool: answer_tool(request),
+            functions: Functions::of(request),
             surrogates: Surrogates::default(),
             begun: false,
             blocks: Blocks::default(),
@@ -230,13 +234,19 @@ impl Decoder {
                 self.blocks.close(sink);
                 return Ok(());
             }
-            let index = self.begin_call(call.id.filled(), name, signature, sink);
-            if let Some(args) = call.args.map(RawValue::get).filter(|args| *args != "null" && !continues) {
+            let own = call.args.map(RawValue::get);
+            let is_action = self.functions.as_ref().is_some_and(|known| known.is_action(name, own));
+            let action = is_action.then(|| computer::arguments(name, own));
+            let called = if is_action { computer::TOOL } else { name };
+            let index = self.begin_call(call.id.filled(), called, signature, sink);
+            let args = action.as_deref().or(own);
+            let is_whole = !continues && (own.is_some() || pieces.is_empty());
+            if let Some(args) = args.filter(|args| *args != "null" && is_whole) {
                 sink(StreamEvent::ToolCallDelta { index, delta: args });
                 sink(StreamEvent::BlockEnd { index });
                 return Ok(());
             }
-            Arguments::new(index, call.args.map(RawValue::get))
+            Arguments::new(index, args)
         };
         open.add(pieces)?;
         if continues {

@@ -14,6 +14,7 @@ mod tests;
 
 use agent_core::{Encoded, ErrorKind, ModelRequest, ProviderError, ToolChoice, WireKey};
 
+use super::computer;
 use super::generation::Known;
 use crate::json::{self, Members};
 use crate::request::refuse;
@@ -93,6 +94,13 @@ impl Choice<'_> {
 
 fn choice<'r>(request: &'r ModelRequest, format: &'r Format<'r>) -> Result<Choice<'r>, ProviderError> {
     let none = request.tools.is_empty();
+    if computer::is_in(request)
+        && matches!(&request.options.tool_choice, ToolChoice::Tool(name) if name.as_str() == computer::TOOL)
+    {
+        let message = "the vendor's tool has a function for each action, so no call of it can be demanded";
+        let advice = "leave the choice to the model, or demand a call of any tool";
+        return Err(refuse(&request.model, ErrorKind::Other, message, advice));
+    }
     Ok(match (&request.options.tool_choice, format) {
         (ToolChoice::Tool(name), _) if !none => Choice::Tool(name),
         (ToolChoice::None, Format::Tool { name, .. }) => Choice::Tool(name),
@@ -137,7 +145,7 @@ fn write_config(body: &mut Members<'_>, request: &ModelRequest, known: Known, fo
 
 fn write_tools(body: &mut Members<'_>, request: &ModelRequest, format: &Format<'_>) {
     let by_tool = matches!(format, Format::Tool { .. });
-    let has_functions = !request.tools.is_empty() || by_tool;
+    let has_functions = computer::declared(request).next().is_some() || by_tool;
     if !has_functions && request.options.server_tools.is_empty() {
         return;
     }
@@ -154,10 +162,13 @@ fn write_functions(out: &mut Vec<u8>, request: &ModelRequest, format: &Format<'_
     out.extend_from_slice(br#"{"functionDeclarations":["#);
     let start = out.len();
     request.tools.wire().with(
-        WireKey::new(&["google function declarations"]),
+        WireKey::new(&[
+            "google function declarations",
+            if computer::is_in(request) { "computer" } else { "" },
+        ]),
         || {
             let mut out = Vec::new();
-            for tool in request.tools.definitions() {
+            for tool in computer::declared(request) {
                 if !out.is_empty() {
                     out.push(b',');
                 }

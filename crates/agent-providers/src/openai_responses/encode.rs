@@ -103,7 +103,7 @@ fn tools(body: &mut Members<'_>, request: &ModelRequest) {
     let mut parts = vec!["responses tools", if strict { "strict" } else { "" }];
     parts.extend(late.iter().copied());
     let local = LocalForms::of(request);
-    parts.push(local.key());
+    parts.extend(local.keys());
     let key = wire_key(request, &parts);
     let out = body.key("tools");
     out.push(b'[');

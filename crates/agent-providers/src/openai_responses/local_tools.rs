@@ -1,9 +1,12 @@
-//! The vendor's own forms of calls that the agent executes: commands of a shell, and patches.
+//! The vendor's own forms of calls that the agent executes: commands of a shell, patches, and actions on a computer.
 //!
-//! Such a call becomes a call of the local tool, with the arguments of this library's `bash` or `apply_patch`. Its mark has
-//! the vendor's members, so that the model that made the call receives it as it came. Any other model of this API receives
-//! it in the same form, made from the arguments, if the request declares the tool and the form can express them.
+//! Such a call becomes a call of the local tool, with the arguments of this library's `bash` or `apply_patch`, or with the
+//! vendor's actions. Its mark has the vendor's members, so that the model that made the call receives it as it came. Any
+//! other model of this API receives it in the same form, made from the arguments, if the request declares the tool and the
+//! form can express them. Actions on a computer have this form only for the model that made them, because the API requires
+//! its id.
 
+mod computer;
 mod output;
 mod patch;
 mod piece;
@@ -13,9 +16,10 @@ mod shell;
 mod tests;
 
 use agent_core::model::ServerTool;
-use agent_core::{ModelRequest, ToolCall, ToolResultMessage};
+use agent_core::{ModelConfig, ModelRequest, ToolCall, ToolResultMessage, UserMessage};
 use serde_json::{Map, Value};
 
+pub(super) use computer::{Images, is_preview};
 pub(super) use piece::LocalCall;
 
 use super::marks;
@@ -28,6 +32,8 @@ pub(super) enum LocalForm {
     Shell,
     /// A change of one file.
     Patch,
+    /// Actions on a computer.
+    Computer,
 }
 
 /// The kinds that a request declares.
@@ -35,6 +41,7 @@ pub(super) enum LocalForm {
 pub(super) struct LocalForms {
     shell: bool,
     patch: bool,
+    computer: bool,
 }
 
 /// A call in the vendor's form: its kind and its effect.
@@ -45,7 +52,7 @@ pub(super) struct LocalItem {
 }
 
 impl LocalForm {
-    const ALL: [Self; 2] = [Self::Shell, Self::Patch];
+    const ALL: [Self; 3] = [Self::Shell, Self::Patch, Self::Computer];
 
     /// Returns the kind with this type of item.
     pub(super) fn of_type(kind: &str) -> Option<Self> {
@@ -57,6 +64,7 @@ impl LocalForm {
         match tool {
             ServerTool::Bash => Some(Self::Shell),
             ServerTool::ApplyPatch => Some(Self::Patch),
+            ServerTool::ComputerUse(_) => Some(Self::Computer),
             _ => None,
         }
     }
@@ -66,14 +74,17 @@ impl LocalForm {
         match self {
             Self::Shell => "shell_call",
             Self::Patch => "apply_patch_call",
+            Self::Computer => "computer_call",
         }
     }
 
-    /// Returns the type of the vendor's tool, which is also the choice of the tool.
-    pub(super) fn tool_type(self) -> &'static str {
+    /// Returns the type of the vendor's tool for a model, which is also the choice of the tool.
+    pub(super) fn tool_type(self, model: &ModelConfig) -> &'static str {
         match self {
             Self::Shell => "shell",
             Self::Patch => "apply_patch",
+            Self::Computer if is_preview(model) => "computer_use_preview",
+            Self::Computer => "computer",
         }
     }
 
@@ -82,20 +93,23 @@ impl LocalForm {
         match self {
             Self::Shell => "bash",
             Self::Patch => "apply_patch",
+            Self::Computer => "computer",
         }
     }
 
+    /// Returns the beginning of the ids that the API accepts. A computer call always has the id with which it came.
     fn id_prefix(self) -> &'static str {
         match self {
             Self::Shell => "sh_",
             Self::Patch => "apc_",
+            Self::Computer => "",
         }
     }
 
     /// Returns the member that describes the effect of the call.
     fn member(self) -> &'static str {
         match self {
-            Self::Shell => "action",
+            Self::Shell | Self::Computer => "action",
             Self::Patch => "operation",
         }
     }
@@ -107,6 +121,7 @@ impl LocalForm {
         let arguments = match self {
             Self::Shell => shell::arguments(content),
             Self::Patch => patch::arguments(content),
+            Self::Computer => Some(computer::arguments(item)),
         };
         arguments.unwrap_or_else(|| Value::Object(only(self.member(), content)).to_string())
     }
@@ -116,11 +131,16 @@ impl LocalForm {
         match self {
             Self::Shell => shell::action(arguments),
             Self::Patch => patch::operation(arguments),
+            Self::Computer => computer::members(arguments),
         }
     }
 
     /// Leaves the members of an item that go back, except the content if it can be made from the arguments again.
     pub(super) fn retain_members(self, item: &mut Map<String, Value>) {
+        if self == Self::Computer {
+            item.retain(|key, _| matches!(key.as_str(), "type" | "id"));
+            return;
+        }
         let made = serde_json::from_str(&self.arguments(item)).ok().and_then(|args| self.content(&args));
         let is_known = item.get(self.member()) == made.as_ref();
         item.retain(|key, _| {
@@ -138,6 +158,7 @@ impl LocalForms {
             match form {
                 LocalForm::Shell => forms.shell = true,
                 LocalForm::Patch => forms.patch = true,
+                LocalForm::Computer => forms.computer = true,
             }
         }
         forms
@@ -147,17 +168,13 @@ impl LocalForms {
         match form {
             LocalForm::Shell => self.shell,
             LocalForm::Patch => self.patch,
+            LocalForm::Computer => self.computer,
         }
     }
 
-    /// Returns the part of the key of an encoded form that depends on these kinds.
-    pub(super) fn key(self) -> &'static str {
-        match (self.shell, self.patch) {
-            (false, false) => "",
-            (true, false) => "shell",
-            (false, true) => "patch",
-            (true, true) => "shell and patch",
-        }
+    /// Returns the parts of the key of an encoded form that depend on these kinds.
+    pub(super) fn keys(self) -> [&'static str; 3] {
+        LocalForm::ALL.map(|form| if self.has(form) { form.tool_name() } else { "" })
     }
 
     /// Returns whether the vendor's definition replaces that of the tool with this name.
@@ -174,8 +191,13 @@ impl LocalForms {
     }
 
     /// Returns a call in the vendor's form; `None` if it is sent as the call of a function. `mark` is that of the call, if
-    /// the model of the request made it.
-    pub(super) fn of_call(self, mark: &Map<String, Value>, call: &ToolCall) -> Option<LocalItem> {
+    /// the model of the request made it. If `named`, the call is sent with its id.
+    pub(super) fn of_call(
+        self,
+        mark: &Map<String, Value>,
+        call: &ToolCall,
+        named: bool,
+    ) -> Option<LocalItem> {
         let marked = mark.get("type").and_then(Value::as_str).and_then(LocalForm::of_type);
         let declared = || {
             let named = |form: &LocalForm| self.has(*form) && form.tool_name() == call.name.as_str();
@@ -183,6 +205,11 @@ impl LocalForms {
         };
         // A call of a function that this model made has the id of a function, and the reasoning before it belongs to that id.
         let form = marked.or_else(|| declared().filter(|_| mark.is_empty()))?;
+        // The API requires the id of such a call.
+        let has_id = marks::id(mark, form.id_prefix()).is_some_and(|id| named && !id.is_empty());
+        if form == LocalForm::Computer && !has_id {
+            return None;
+        }
         let stored = mark.get(form.member()).filter(|_| marked.is_some()).cloned();
         let content = stored.or_else(|| form.content(call.arguments.value().ok()?))?;
         Some(LocalItem { form, content })
@@ -204,7 +231,10 @@ impl LocalItem {
             item.field("id", id);
         }
         item.field("call_id", call_id).field("status", "completed");
-        item.field(self.form.member(), &self.content);
+        match self.form {
+            LocalForm::Computer => computer::write_members(&mut item, &self.content),
+            form => _ = item.field(form.member(), &self.content),
+        }
         let others = mark.iter().filter(|(key, _)| matches!(key.as_str(), "caller" | "environment"));
         for (key, value) in others.filter(|_| named) {
             item.named(key, value);
@@ -219,6 +249,7 @@ impl LocalItem {
         caller: Option<&Value>,
         call_id: &str,
         result: &ToolResultMessage,
+        images: Images,
     ) {
         let text = output::text(&result.content);
         let mut item = Members::open(out);
@@ -235,11 +266,24 @@ impl LocalItem {
                 item.field("type", "apply_patch_call_output").field("call_id", call_id);
                 item.field("status", status).field("output", &text);
             }
+            LocalForm::Computer => {
+                computer::write_output(&mut item, &self.content, call_id, result, images);
+            }
         }
         if let Some(caller) = caller {
             item.field("caller", caller);
         }
         item.close();
+    }
+
+    /// Returns the message behind the outputs with what the output of the call cannot contain.
+    pub(super) fn beside_output(
+        &self,
+        call_id: &str,
+        result: &ToolResultMessage,
+        images: Images,
+    ) -> Option<UserMessage> {
+        (self.form == LocalForm::Computer).then(|| computer::beside(call_id, result, images)).flatten()
     }
 }
 

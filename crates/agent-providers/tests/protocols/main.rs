@@ -26,6 +26,7 @@ mod abilities;
 mod appended_changes;
 mod cache_breaks;
 mod caching;
+mod computer;
 mod contracts;
 mod deferred;
 mod eight;

@@ -235,7 +235,7 @@ async fn a_tool_that_a_protocol_does_not_have_is_refused_before_the_request() {
             }
         }
     }
-    assert_eq!((sent, refused), (48, 69));
+    assert_eq!((sent, refused), (52, 65));
 }
 
 /// The program executes the tool, so the vendor's definition takes the place of the local one.

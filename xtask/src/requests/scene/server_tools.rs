@@ -1,8 +1,9 @@
 //! The tools of the vendors and their shortening of long conversations, through each protocol that has any.
 
 use agent_core::model::{
-    ClearResults, CodeExecution, ComputerUse, FileSearch, ImageGeneration, Mcp, SearchContext, ServerTool,
-    TextEditor, ToolSearch, ToolSearchVariant, UserLocation, VendorContext, WebFetch, WebSearch,
+    ClearResults, CodeExecution, ComputerEnvironment, ComputerUse, FileSearch, ImageGeneration, Mcp,
+    SearchContext, ServerTool, TextEditor, ToolSearch, ToolSearchVariant, UserLocation, VendorContext,
+    WebFetch, WebSearch,
 };
 use agent_core::{ApiProtocol, ModelConfig, ModelRequest, ToolCallers, ToolChoice, ToolDefinition};
 use serde_json::json;
@@ -59,6 +60,9 @@ pub(super) fn scenes(api: ApiProtocol, make: fn(&str) -> ModelConfig) -> anyhow:
             scenes.push(scene(format!("server-tools-local-results-{what}"), &model, history, wish));
         }
     }
+    if !matches!(api, ApiProtocol::BedrockConverseStream | ApiProtocol::OpenAiCompletions) {
+        scenes.extend(with_screen(api, make)?);
+    }
     if matches!(api, ApiProtocol::AnthropicMessages | ApiProtocol::OpenAiResponses) {
         for (what, callers) in [("code", ToolCallers::Code), ("model-and-code", ToolCallers::ModelAndCode)] {
             scenes.push(scene(format!("server-tools-called-by-{what}"), &model, Past::question()?, |r| {
@@ -86,6 +90,39 @@ pub(super) fn scenes(api: ApiProtocol, make: fn(&str) -> ModelConfig) -> anyhow:
         r.options.vendor_context = Some(context);
         r.tools = tools::definitions();
     }));
+    Ok(scenes)
+}
+
+/// Actions on a computer: of each of the vendor's models itself, and of another vendor's.
+fn with_screen(api: ApiProtocol, make: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene>> {
+    let computer = ComputerUse::new(1_280, 800);
+    let linux = computer.clone().with_environment(ComputerEnvironment::Linux);
+    let (models, other) = match api {
+        ApiProtocol::AnthropicMessages => {
+            (vec![("claude-sonnet-4-6", computer)], ModelConfig::openai_responses("gpt-5.5", "GPT", "key"))
+        }
+        ApiProtocol::OpenAiResponses | ApiProtocol::AzureOpenAiResponses => {
+            (vec![("gpt-5.5", computer), ("computer-use-preview", linux)], claude("claude-sonnet-4-6"))
+        }
+        _ => {
+            let without = linux.with_excluded_actions(["drag_and_drop"]);
+            let models =
+                vec![("gemini-2.5-computer-use-preview-10-2025", computer), ("gemini-3.5-flash", without)];
+            (models, claude("claude-sonnet-4-6"))
+        }
+    };
+    let mut scenes = Vec::new();
+    for (id, computer) in models {
+        let model = if api == ApiProtocol::AnthropicMessages { claude(id) } else { make(id) };
+        for (what, author) in [("same", &model), ("other", &other)] {
+            let history = past::with_screen(author)?.end()?;
+            let beta = if api == ApiProtocol::AnthropicMessages { "beta-" } else { "" };
+            scenes.push(scene(format!("server-tools-{beta}computer-{id}-{what}"), &model, history, |r| {
+                r.options.server_tools = vec![computer.clone().into()];
+                r.tools = locals(&["computer", "look"], ToolCallers::Model);
+            }));
+        }
+    }
     Ok(scenes)
 }
 

@@ -239,6 +239,12 @@ const RESPONSES: &[&str] = &[
     "input/*/output=[no output]",
     "input/*/content/*/image_url=https://example.org/a.png",
     "input/*/content/*/type=output_text",
+    "truncation=auto",
+    "!truncation",
+    "tools/*/type=computer",
+    "tools/*/type=computer_use_preview",
+    "input/*/type=computer_call",
+    "input/*/acknowledged_safety_checks/*/id=cu_sc_1",
 ];
 
 #[test]
@@ -263,6 +269,10 @@ fn the_bodies_for_gemini_say_everything_that_can_be_said() {
                 "systemInstruction/parts/*/text",
                 "!systemInstruction",
                 "tools/*/functionDeclarations/*/name=plan_trip",
+                "tools/*/computerUse/environment=ENVIRONMENT_BROWSER",
+                "tools/*/computerUse/excludedPredefinedFunctions/*=drag_and_drop",
+                "contents/*/parts/*/functionCall/name=click_at",
+                "contents/*/parts/*/functionResponse/response/safety_acknowledgement=true",
                 "tools/*/functionDeclarations/*/name=respond_json",
                 "!tools",
                 "toolConfig/functionCallingConfig/mode=NONE",

@@ -1,6 +1,9 @@
 //! Which protocols have which tools and options.
 
-use super::{CodeExecution, Mcp, McpApproval, ServerTool, ToolSearchVariant, WebFetch, WebSearch};
+use super::{
+    CodeExecution, ComputerEnvironment, ComputerUse, Mcp, McpApproval, ServerTool, ToolSearchVariant,
+    WebFetch, WebSearch,
+};
 use crate::model::{ApiProtocol, ModelConfig};
 
 /// Why a request cannot have a tool of a vendor. Nothing was sent.
@@ -145,7 +148,8 @@ impl ServerTool {
             Self::Mcp(_) => api == Api::AnthropicMessages || openai || api == Api::GoogleGenerativeAi,
             Self::Bash => claude || openai,
             Self::ApplyPatch => openai,
-            Self::ComputerUse(_) | Self::TextEditor(_) | Self::Memory => claude,
+            Self::ComputerUse(_) => claude || openai || gemini,
+            Self::TextEditor(_) | Self::Memory => claude,
             Self::ToolSearch(_) => claude || openai,
             Self::Vendor(_) => api != Api::OllamaChat,
         }
@@ -165,6 +169,7 @@ impl ServerTool {
                 ("allowed_tools", !allowed_tools.is_empty(), &[Api::AnthropicMessages, OPENAI[0], OPENAI[1]]),
                 ("approval", *approval == McpApproval::Always, OPENAI),
             ],
+            Self::ComputerUse(computer) => &computer_options(computer),
             Self::ToolSearch(search) => &[("variant", search.variant != ToolSearchVariant::Usual, CLAUDE)],
             _ => &[],
         };
@@ -208,6 +213,7 @@ impl ServerTool {
 }
 
 const CLAUDE: &[Api] = &[Api::AnthropicMessages, Api::AnthropicVertex];
+const GEMINI: &[Api] = &[Api::GoogleGenerativeAi, Api::GoogleVertex];
 const OPENAI: &[Api; 2] = &[Api::OpenAiResponses, Api::AzureOpenAiResponses];
 
 /// The options of a search, whether each is set, and the protocols that have it.
@@ -230,6 +236,20 @@ fn search_options(search: &WebSearch) -> [(&'static str, bool, &'static [Api]); 
         ("user_location", search.user_location.is_some(), LOCATION),
         ("context", search.context.is_some(), CONTEXT),
         ("version", search.version.is_some(), CLAUDE),
+    ]
+}
+
+/// The options of controlling a computer, except the size of the screen.
+fn computer_options(computer: &ComputerUse) -> [(&'static str, bool, &'static [Api]); 5] {
+    const WITH_ENVIRONMENT: &[Api] =
+        &[Api::OpenAiResponses, Api::AzureOpenAiResponses, Api::GoogleGenerativeAi, Api::GoogleVertex];
+    let mobile = computer.environment == Some(ComputerEnvironment::Mobile);
+    [
+        ("display", computer.display.is_some(), CLAUDE),
+        ("zoom", computer.zoom, CLAUDE),
+        ("environment", computer.environment.is_some(), WITH_ENVIRONMENT),
+        ("environment mobile", mobile, GEMINI),
+        ("excluded_actions", !computer.excluded_actions.is_empty(), GEMINI),
     ]
 }
 

@@ -47,6 +47,8 @@ pub struct ImageGeneration {
 }
 
 /// The options of controlling a computer.
+///
+/// The size of the screen is sent to the models that need it: those of Anthropic and `computer-use-preview` of OpenAI.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -55,12 +57,35 @@ pub struct ComputerUse {
     pub width: u32,
     /// The height of the screen, in pixels.
     pub height: u32,
-    /// The number of the X11 display.
+    /// The number of the X11 display. Only Anthropic has it.
     #[serde(default)]
     pub display: Option<u32>,
-    /// Whether the model can request a part of the screen at full size. Default: `false`.
+    /// Whether the model can request a part of the screen at full size. Only Anthropic has it. Default: `false`.
     #[serde(default)]
     pub zoom: bool,
+    /// What the model controls. OpenAI and Gemini have it. Default: a browser.
+    #[serde(default)]
+    pub environment: Option<ComputerEnvironment>,
+    /// The vendor's names of actions that the model must not use, for example `drag_and_drop`. Only Gemini has it.
+    #[serde(default)]
+    pub excluded_actions: Vec<String>,
+}
+
+/// What a model controls by a screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ComputerEnvironment {
+    /// A web browser and its pages.
+    Browser,
+    /// The desktop of Linux.
+    Linux,
+    /// The desktop of macOS.
+    Mac,
+    /// The desktop of Windows.
+    Windows,
+    /// A phone or a tablet. Only Gemini has it.
+    Mobile,
 }
 
 /// The options of editing text files.
@@ -200,6 +225,20 @@ impl ComputerUse {
     #[must_use]
     pub fn with_zoom(mut self) -> Self {
         self.zoom = true;
+        self
+    }
+
+    /// Sets what the model controls.
+    #[must_use]
+    pub fn with_environment(mut self, environment: ComputerEnvironment) -> Self {
+        self.environment = Some(environment);
+        self
+    }
+
+    /// Sets the vendor's names of the actions that the model must not use.
+    #[must_use]
+    pub fn with_excluded_actions<T: Into<String>>(mut self, actions: impl IntoIterator<Item = T>) -> Self {
+        self.excluded_actions = list(actions);
         self
     }
 }

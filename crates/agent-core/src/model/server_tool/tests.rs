@@ -42,14 +42,14 @@ fn each_protocol_has_the_tools_of_its_row() {
         (Api::AnthropicVertex, "web_search computer_use bash text_editor memory tool_search vendor"),
         (
             Api::OpenAiResponses,
-            "web_search code_execution file_search image_generation mcp bash apply_patch tool_search vendor",
+            "web_search code_execution file_search image_generation computer_use mcp bash apply_patch tool_search vendor",
         ),
         (
             Api::AzureOpenAiResponses,
-            "web_search code_execution file_search image_generation mcp bash apply_patch tool_search vendor",
+            "web_search code_execution file_search image_generation computer_use mcp bash apply_patch tool_search vendor",
         ),
-        (Api::GoogleGenerativeAi, "web_search web_fetch code_execution file_search mcp vendor"),
-        (Api::GoogleVertex, "web_search web_fetch code_execution vendor"),
+        (Api::GoogleGenerativeAi, "web_search web_fetch code_execution file_search computer_use mcp vendor"),
+        (Api::GoogleVertex, "web_search web_fetch code_execution computer_use vendor"),
         (Api::BedrockConverseStream, "web_search code_execution vendor"),
         (Api::OpenAiCompletions, "web_search vendor"),
         (Api::OllamaChat, ""),
@@ -78,7 +78,20 @@ fn each_protocol_has_the_tools_of_its_row() {
 fn an_option_that_a_protocol_does_not_have_is_an_error() {
     use ApiProtocol as Api;
     let search = WebSearch::new();
-    let rows: [(ServerTool, &str, &[Api]); 10] = [
+    let computer = ComputerUse::new(800, 600);
+    let rows: [(ServerTool, &str, &[Api]); 14] = [
+        (computer.clone().with_display(1).into(), "display", &[Api::AnthropicMessages, Api::AnthropicVertex]),
+        (computer.clone().with_zoom().into(), "zoom", &[Api::AnthropicMessages, Api::AnthropicVertex]),
+        (
+            computer.clone().with_environment(ComputerEnvironment::Linux).into(),
+            "environment",
+            &[Api::OpenAiResponses, Api::AzureOpenAiResponses, Api::GoogleGenerativeAi, Api::GoogleVertex],
+        ),
+        (
+            computer.clone().with_excluded_actions(["drag_and_drop"]).into(),
+            "excluded_actions",
+            &[Api::GoogleGenerativeAi, Api::GoogleVertex],
+        ),
         (search.clone().with_max_uses(2).into(), "max_uses", &[Api::AnthropicMessages, Api::AnthropicVertex]),
         (
             search.clone().with_allowed_domains(["docs.rs"]).into(),
@@ -149,6 +162,18 @@ fn an_option_that_a_protocol_does_not_have_is_an_error() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn only_gemini_controls_a_phone() {
+    let tool = ServerTool::from(ComputerUse::new(400, 800).with_environment(ComputerEnvironment::Mobile));
+    assert_eq!(tool.check(&model(ApiProtocol::GoogleGenerativeAi)), Ok(()));
+    assert_eq!(tool.check(&model(ApiProtocol::GoogleVertex)), Ok(()));
+    for protocol in [ApiProtocol::OpenAiResponses, ApiProtocol::AzureOpenAiResponses] {
+        let option = "environment mobile";
+        let expected = ServerToolError::NoOption { tool: "computer_use", protocol, option };
+        assert_eq!(tool.check(&model(protocol)), Err(expected));
     }
 }
 

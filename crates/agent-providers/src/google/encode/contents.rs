@@ -7,6 +7,7 @@ use agent_core::{
 };
 
 use crate::call_ids::Prefix;
+use crate::google::computer::{self, Action};
 use crate::google::generation::Known;
 use crate::google::wire::{ABOUT_REPLY, CONTINUATION};
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
@@ -76,8 +77,9 @@ pub(super) fn write(
         ApiProtocol::GoogleVertex => Door::Vertex,
         _ => Door::Gemini,
     };
-    let writer = Writer { rules: Handoff::new(request, IDS), known, door };
-    let key = handoff::wire_key(request, &["google contents"]);
+    let is_computer = computer::is_in(request);
+    let writer = Writer { rules: Handoff::new(request, IDS), known, door, is_computer };
+    let key = handoff::wire_key(request, &["google contents", if is_computer { "computer" } else { "" }]);
     out.push(b'[');
     let start = out.len();
     let mut after_model = false;
@@ -127,6 +129,8 @@ struct Writer<'r> {
     rules: Handoff<'r>,
     known: Known,
     door: Door,
+    /// Whether calls of `computer` are sent as the vendor's actions.
+    is_computer: bool,
 }
 
 /// The API that receives the request. The two differ in few details.
@@ -321,15 +325,24 @@ impl Writer<'_> {
         out.part(|part| {
             let mut function = Members::open(part.key("functionCall"));
             self.id(&mut function, reply, &call.id);
-            function.field("name", &name(call.name.as_str()));
-            // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
-            let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
-            function.key("args").extend_from_slice(args.as_bytes());
+            if let Some(action) = self.action(reply, call) {
+                function.field("name", &name(action.name)).field("args", &action.arguments);
+            } else {
+                function.field("name", &name(call.name.as_str()));
+                // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
+                let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+                function.key("args").extend_from_slice(args.as_bytes());
+            }
             function.close();
             if let Some(signature) = signature {
                 part.field("thoughtSignature", signature);
             }
         });
+    }
+
+    /// Returns the action of a call on a computer.
+    fn action<'m>(&self, reply: &AssistantMessage, call: &'m ToolCall) -> Option<Action<'m>> {
+        computer::of_call(reply, call).filter(|_| self.is_computer)
     }
 
     /// Writes the id of a call. Omits an id that this crate generated because the server sent none.
@@ -371,6 +384,9 @@ impl Writer<'_> {
         result: &'m ToolResultMessage,
         outside: &mut Vec<&'m Content>,
     ) {
+        let call = reply.tool_calls().find(|call| call.id == result.tool_call_id);
+        let action = call.and_then(|call| self.action(reply, call));
+        let takes_images = self.known.is_third() || action.is_some();
         let mut said = String::new();
         let mut inside: Vec<(&str, &str)> = Vec::new();
         let mut say = |text: &str| {
@@ -388,7 +404,7 @@ impl Writer<'_> {
                 }
                 Content::Image(image) => match (self.rules.image(image), image) {
                     (ImageOut::Text(text), _) => say(text),
-                    (ImageOut::Keep, ImageContent::Base64 { data, mime_type }) if self.known.is_third() => {
+                    (ImageOut::Keep, ImageContent::Base64 { data, mime_type }) if takes_images => {
                         inside.push((mime_type, data));
                     }
                     (ImageOut::Keep, _) => outside.push(content),
@@ -400,15 +416,20 @@ impl Writer<'_> {
                 other => say(&handoff::file_text(other).unwrap_or_default()),
             }
         }
-        if said.is_empty() {
+        let shows_screen = action.is_some() && !result.is_error && !inside.is_empty();
+        if said.is_empty() && !shows_screen {
             said.push_str(self.rules.result_note(&result.content).unwrap_or_default());
         }
         out.part(|part| {
             let mut function = Members::open(part.key("functionResponse"));
             self.id(&mut function, reply, &result.tool_call_id);
-            function.field("name", &name(result.tool_name.as_str()));
+            let called = action.as_ref().map_or(result.tool_name.as_str(), |action| action.name);
+            function.field("name", &name(called));
             let mut response = Members::open(function.key("response"));
-            response.field(if result.is_error { "error" } else { "output" }, &said);
+            match &action {
+                Some(action) => action.write_response(&mut response, result, &said),
+                None => _ = response.field(if result.is_error { "error" } else { "output" }, &said),
+            }
             response.close();
             if !inside.is_empty() {
                 let parts = function.key("parts");

@@ -4,6 +4,7 @@ use agent_core::model::{FileSearch, Mcp, ServerTool, WebSearch};
 use agent_core::{ApiProtocol, ModelRequest};
 use serde_json::{Value, json};
 
+use crate::google::computer;
 use crate::json;
 use crate::server_tools::Definition;
 
@@ -19,10 +20,13 @@ pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, follows: bool) {
 }
 
 /// Returns whether the reply is to contain the calls of the vendor's tools as parts. The Gemini API requires it where the
-/// vendor's tools and functions are combined; Vertex AI does not have it.
+/// tools that the vendor executes and functions are combined; Vertex AI does not have it.
 pub(super) fn shows_calls(request: &ModelRequest) -> bool {
     let is_gemini = request.model.api == ApiProtocol::GoogleGenerativeAi;
-    is_gemini && !request.tools.is_empty() && !request.options.server_tools.is_empty()
+    let is_executed = |tool: &ServerTool| tool.local_name().is_none();
+    is_gemini
+        && computer::declared(request).next().is_some()
+        && request.options.server_tools.iter().any(is_executed)
 }
 
 fn definition(tool: &ServerTool) -> Value {
@@ -32,6 +36,7 @@ fn definition(tool: &ServerTool) -> Value {
         ServerTool::CodeExecution(_) => json!({"codeExecution": {}}),
         ServerTool::FileSearch(search) => json!({"fileSearch": file_search(search)}),
         ServerTool::Mcp(mcp) => json!({"mcpServers": [server(mcp)]}),
+        ServerTool::ComputerUse(options) => computer::definition(options),
         ServerTool::Vendor(definition) => definition.clone(),
         _ => json!({}),
     }

@@ -18,7 +18,7 @@ use crate::handoff::{self, Handoff, IdRule, ImageOut, ThinkingOut, wire_key};
 use crate::json::{Members, write};
 use crate::openai_responses::config::is_vendor;
 use crate::openai_responses::encode::deferred;
-use crate::openai_responses::local_tools::{LocalForms, LocalItem};
+use crate::openai_responses::local_tools::{Images, LocalForms, LocalItem};
 use crate::openai_responses::marks::{self, TakesWords};
 use crate::openai_responses::search;
 
@@ -44,6 +44,8 @@ pub(super) struct Writer<'r> {
     search: ToolSearchForm,
     /// The kinds of calls that are written in a form of their own.
     local: LocalForms,
+    /// Whether the model sees screenshots.
+    images: Images,
     /// Whether the output of a deferred call comes in a later item, instead of a preliminary output.
     defers: bool,
 }
@@ -97,7 +99,8 @@ impl<'r> Writer<'r> {
         let defers = deferred::is_native(request);
         let search = request.tools.search();
         let local = LocalForms::of(request);
-        Self { rules: Handoff::new(request, IDS), takes_words, marked, search, local, defers }
+        let images = if request.model.images { Images::Shown } else { Images::Hidden };
+        Self { rules: Handoff::new(request, IDS), takes_words, marked, search, local, images, defers }
     }
 
     /// Returns whether the form of a unit can depend on the units before it.
@@ -111,7 +114,8 @@ impl<'r> Writer<'r> {
         let marked = if self.marked { "marked" } else { "" };
         let search = if self.search == ToolSearchForm::FromResults { "search" } else { "" };
         let defers = if self.defers { "async" } else { "" };
-        wire_key(request, &["responses", words, marked, search, defers, self.local.key()])
+        let [shell, patch, computer] = self.local.keys();
+        wire_key(request, &["responses", words, marked, search, defers, shell, patch, computer])
     }
 
     pub(super) fn unit(&self, unit: &Unit) -> Encoded {
@@ -127,18 +131,21 @@ impl<'r> Writer<'r> {
                     .results()
                     .map(|result| (result, self.mark_of(reply, result)))
                     .partition(|(result, mark)| self.waits(result, mark));
+                let mut beside = Vec::new();
                 for (result, mark) in ended {
-                    match self.local_item(reply, result, &mark) {
+                    match self.local_item(reply, result, &mark, named) {
                         Some(item) => {
                             let caller = mark.get("caller").filter(|_| named);
                             let id = self.rules.call_id(&result.tool_call_id);
-                            item.write_output(next(&mut items.out), caller, &id, result);
+                            item.write_output(next(&mut items.out), caller, &id, result, self.images);
+                            beside.extend(item.beside_output(&id, result, self.images));
                         }
                         None => self.result(&mut items, result, &mark, named),
                     }
                 }
-                for (result, _) in waiting {
-                    self.user(&mut items, &deferred::preliminary(result));
+                beside.extend(waiting.into_iter().map(|(result, _)| deferred::preliminary(result)));
+                for message in &beside {
+                    self.user(&mut items, message);
                 }
             }
             _ => {}
@@ -159,9 +166,10 @@ impl<'r> Writer<'r> {
         reply: &AssistantMessage,
         result: &ToolResultMessage,
         mark: &Map<String, Value>,
+        named: bool,
     ) -> Option<LocalItem> {
         let call = reply.tool_calls().find(|call| call.id == result.tool_call_id)?;
-        self.local.of_call(mark, call)
+        self.local.of_call(mark, call, named)
     }
 
     /// Returns whether the output of a call comes in a later item.
@@ -338,7 +346,7 @@ impl<'r> Writer<'r> {
             search::write_call(next(out), id, &self.rules.call_id(&call.id), arguments);
             return;
         }
-        if let Some(item) = self.local.of_call(&mark, call) {
+        if let Some(item) = self.local.of_call(&mark, call, named) {
             item.write_call(next(out), &mark, &self.rules.call_id(&call.id), named);
             return;
         }

@@ -1,6 +1,6 @@
 //! All settings of a request except the conversation and the tools: limits, thinking, format of the reply, caching.
 
-use agent_core::model::{PrewarmError, ReasoningContext, ReasoningMode};
+use agent_core::model::{PrewarmError, ReasoningContext, ReasoningMode, ServerTool};
 use agent_core::{
     CacheDiagnostics, CacheTtl, ErrorKind, ModelRequest, ProviderError, ResponseFormat, ThinkingForm,
     ThinkingLevel, ToolChoice,
@@ -14,7 +14,7 @@ use crate::catalogue::{self, ModelFacts, ThinkingOff};
 use crate::handoff::{Handoff, IdRule};
 use crate::json::Members;
 use crate::openai_responses::config::is_vendor;
-use crate::openai_responses::local_tools::LocalForm;
+use crate::openai_responses::local_tools::{LocalForm, is_preview};
 use crate::request::{effort, output_limit, prompt_cache_key, refuse};
 use crate::server_tools::has_tools;
 
@@ -88,6 +88,11 @@ pub(super) fn write(body: &mut Members<'_>, request: &ModelRequest) -> Result<()
     }
     format(body, &request.options.response_format);
     choice(body, request)?;
+    let is_computer = |tool: &ServerTool| matches!(tool, ServerTool::ComputerUse(_));
+    if is_preview(model) && request.options.server_tools.iter().any(is_computer) {
+        // The older tool requires it.
+        body.field("truncation", "auto");
+    }
     if model.prompt_cache
         && model.dialect.prompt_cache_key != Some(false)
         && request.options.cache_config.enabled
@@ -155,7 +160,7 @@ fn choice(body: &mut Members<'_>, request: &ModelRequest) -> Result<(), Provider
         ToolChoice::Tool(name) => {
             let mut forms = request.options.server_tools.iter().filter_map(LocalForm::of_tool);
             let choice = match forms.find(|form| form.tool_name() == name.as_str()) {
-                Some(form) => json!({"type": form.tool_type()}),
+                Some(form) => json!({"type": form.tool_type(&request.model)}),
                 None => json!({"type": "function", "name": name}),
             };
             body.field("tool_choice", &choice);

@@ -1,13 +1,14 @@
 //! Writes the vendor's own tools.
 
 use agent_core::model::{
-    CodeExecution, FileSearch, ImageGeneration, Mcp, McpApproval, SearchContext, ServerTool, WebSearch,
+    CodeExecution, ComputerEnvironment, ComputerUse, FileSearch, ImageGeneration, Mcp, McpApproval,
+    SearchContext, ServerTool, WebSearch,
 };
-use agent_core::{ModelRequest, Secret, ToolCallers, ToolSearchForm};
+use agent_core::{ModelConfig, ModelRequest, Secret, ToolCallers, ToolSearchForm};
 use serde_json::{Value, json};
 
 use crate::json;
-use crate::openai_responses::local_tools::LocalForm;
+use crate::openai_responses::local_tools::{LocalForm, is_preview};
 use crate::server_tools::{Definition, location, runs_code};
 
 /// Writes the definitions, separated by commas, and the one of the code that calls tools of the program.
@@ -55,6 +56,9 @@ pub(super) fn results(request: &ModelRequest) -> &'static [&'static str] {
 }
 
 fn definition(tool: &ServerTool, request: &ModelRequest) -> Value {
+    if let ServerTool::ComputerUse(options) = tool {
+        return computer(options, &request.model);
+    }
     if let Some(form) = LocalForm::of_tool(tool) {
         return local(form, request);
     }
@@ -76,9 +80,28 @@ fn local(form: LocalForm, request: &ModelRequest) -> Value {
     let definition = definitions.find(|definition| definition.name == form.tool_name());
     let callers = definition.and_then(|definition| callers(definition.callers));
     let place = (form == LocalForm::Shell).then(|| json!({"type": "local"}));
-    Definition::of(form.tool_type())
+    Definition::of(form.tool_type(&request.model))
         .with("environment", place)
         .with("allowed_callers", callers.filter(|_| runs_code(request)).map(|callers| json!(callers)))
+        .build()
+}
+
+/// Returns the definition of a computer. Only the older tool contains what the model controls.
+fn computer(computer: &ComputerUse, model: &ModelConfig) -> Value {
+    let definition = Definition::of(LocalForm::Computer.tool_type(model));
+    if !is_preview(model) {
+        return definition.build();
+    }
+    let environment = match computer.environment {
+        Some(ComputerEnvironment::Linux) => "linux",
+        Some(ComputerEnvironment::Mac) => "mac",
+        Some(ComputerEnvironment::Windows) => "windows",
+        _ => "browser",
+    };
+    definition
+        .with("display_width", Some(computer.width))
+        .with("display_height", Some(computer.height))
+        .with("environment", Some(environment))
         .build()
 }
 

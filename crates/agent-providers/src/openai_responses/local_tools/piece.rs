@@ -23,6 +23,8 @@ impl LocalCall {
         let before = match form {
             LocalForm::Shell => Some(shell::OPENING.to_owned()),
             LocalForm::Patch => item.get(form.member()).and_then(patch::opening),
+            // The actions arrive with the end of the item.
+            LocalForm::Computer => None,
         };
         Self { form, before, command: 0 }
     }
@@ -34,7 +36,7 @@ impl LocalCall {
             LocalForm::Shell => {
                 command.checked_sub(self.command).filter(|skipped| *skipped <= MAX_SKIPPED)?
             }
-            LocalForm::Patch => 0,
+            LocalForm::Patch | LocalForm::Computer => 0,
         };
         // Half of a character in each of two pieces would differ from the whole text.
         if delta.contains(char::REPLACEMENT_CHARACTER) {

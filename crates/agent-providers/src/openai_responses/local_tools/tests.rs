@@ -1,3 +1,5 @@
+mod computer;
+
 use agent_core::{
     AgentMessage, AssistantMessage, Content, EventSink, History, Message, ModelConfig, OwnedStreamEvent,
     ReplyLog, StopReason, StreamEvent, ToolChoice, ToolDefinition,
@@ -257,6 +259,7 @@ fn calls_of_other_models_have_the_form_if_it_can_express_them() {
                     [{"stdout": "", "stderr": "no", "outcome": {"type": "exit", "exit_code": 1}}]}),
                 LocalForm::Patch => json!({"type": "apply_patch_call_output", "call_id": "toolu_1",
                     "status": "failed", "output": "no"}),
+                LocalForm::Computer => unreachable!("no row has it"),
             };
             assert_eq!(output, &failed);
         }
@@ -345,9 +348,12 @@ fn pieces_that_do_not_fit_the_whole_call_are_not_emitted() {
 fn a_reply_with_such_calls_is_the_beginning_of_what_the_next_request_adds() {
     let mut reply = AssistantMessage::new("openai", "gpt-test", StopReason::ToolUse);
     reply.api = Some(agent_core::ApiProtocol::OpenAiResponses);
-    reply.content = [shell(json!({"commands": ["ls"]})), patch(json!({"type": "delete_file", "path": "a"}))]
+    let wait = json!({"type": "computer_call", "id": "cu_1", "call_id": "call_3", "status": "completed",
+        "action": {"type": "wait"}, "pending_safety_checks": []});
+    let patch = patch(json!({"type": "delete_file", "path": "a"}));
+    reply.content = [shell(json!({"commands": ["ls"]})), patch, wait]
         .into_iter()
-        .zip(["call_1", "call_2"])
+        .zip(["call_1", "call_2", "call_3"])
         .map(|(item, id)| {
             let item = item.as_object().unwrap();
             let form = LocalForm::of_type(item["type"].as_str().unwrap()).unwrap();

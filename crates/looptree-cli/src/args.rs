@@ -79,6 +79,9 @@ pub(crate) struct Flags {
     /// The environment variable with the key, instead of the provider's usual one.
     #[arg(long, value_name = "VARIABLE", global = true)]
     pub(crate) api_key_env: Option<String>,
+    /// The context window of the model in tokens, for one that the catalogue does not know or a server with less.
+    #[arg(long, value_name = "TOKENS", global = true)]
+    pub(crate) context_window: Option<u32>,
     /// How much the model thinks.
     #[arg(long, value_name = "LEVEL", global = true, value_parser = thinking)]
     pub(crate) thinking: Option<ThinkingLevel>,

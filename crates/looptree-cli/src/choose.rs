@@ -110,12 +110,13 @@ fn described_by(text: &str) -> Result<Result<ModelConfig, InvalidModelName>> {
         .map_err(|error| usage(format!("the model is no name and no JSON description of a model: {error}")))
 }
 
-/// Returns the model with the prices of the settings. A budget of money needs them.
+/// Returns the model with the prices and the context window of the settings. A budget of money needs prices.
 fn priced(model: ModelConfig, settings: &Settings) -> Result<ModelConfig> {
-    let model = match &settings.prices.value {
+    let mut model = match &settings.prices.value {
         Some(prices) => prices.apply(model),
         None => model,
     };
+    model.context_window = settings.context_window.value.or(model.context_window);
     if settings.budget.value.is_some() && !model.cost.is_known() {
         let name = format!("{}/{}", model.provider, model.id);
         return Err(usage(format!(

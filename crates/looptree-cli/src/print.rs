@@ -37,8 +37,10 @@ pub(crate) async fn run(
     }
     if task.is_none() && last.is_none() {
         // A run that failed or was stopped continues; one that is complete needs a task.
-        let events = agent.continue_run().map_err(|error| {
-            usage(format!("there is no task, and nothing to continue ({error}); write a task in quotes"))
+        let events = agent.send(()).map_err(|error| {
+            usage(format!(
+                "there is no task, and no failed or stopped run to continue; write a task in quotes ({error})"
+            ))
         })?;
         last = Some(watch(&agent, events, form, screen, &mut interrupts, &mut meter).await);
     }
@@ -77,6 +79,10 @@ pub(crate) async fn run(
     if watched.ended == Some(Ended::Completed) && form == Events::Shown {
         let mut out = std::io::stdout().lock();
         let answer = watched.answer.trim_end();
+        // On one terminal the answer was shown while it arrived.
+        if out.is_terminal() && screen.live && !screen.is_quiet() {
+            return Ok(if watched.cut_off { Exit::Failed } else { Exit::Done });
+        }
         // A program that reads the answer gets it unchanged.
         let answer = if out.is_terminal() { Cow::from(plain(answer)) } else { Cow::from(answer) };
         if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {

@@ -4,12 +4,12 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use clap::{CommandFactory as _, Parser as _};
+use clap::{CommandFactory as _, Parser as _, ValueEnum as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
 
 use crate::approval::Approver;
-use crate::args::{Cli, Color, Command, RunArgs, Sessions};
+use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};
 use crate::exit::{Exit, UsageError, usage};
 use crate::mcp::Listen;
 use crate::screen::{Screen, Stream};
@@ -139,7 +139,13 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     let screen = if run.quiet && !chats { screen.quiet() } else { screen };
     match run.task.as_deref().map(str::trim) {
         Some("") => return Err(usage("the task is empty")),
-        Some(task) if std::env::args_os().all(|argument| argument != "--") => check_word(task)?,
+        Some(task) if std::env::args_os().all(|argument| argument != "--") => {
+            let has_flag = std::env::args_os().any(|argument| argument == "--sandbox");
+            if has_flag && SandboxChoice::from_str(task, true).is_ok() {
+                return Err(usage(format!("a kind of sandbox follows an equals sign: --sandbox={task}")));
+            }
+            check_word(task)?;
+        }
         _ => {}
     }
     let input = if chats || run.no_stdin { None } else { stdin::read(&screen).await? };

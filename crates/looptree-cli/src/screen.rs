@@ -141,6 +141,11 @@ impl Screen {
         self
     }
 
+    /// Returns whether only errors are shown.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Returns whether the output has no reader left: the pipe was closed, or the disk is full.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Relaxed)

@@ -122,6 +122,8 @@ settings! {
     base_url: String = None, |_| true;
     /// The environment variable with the key.
     api_key_env: String = None, |_| true;
+    /// The context window of the model in tokens.
+    context_window: u32 = None, |_| true;
     /// How much the model thinks.
     thinking: ThinkingLevel = None, |_| false;
     /// The calls that need an approval.
@@ -300,6 +302,7 @@ fn of_flags(flags: &Flags) -> Layer {
         model: flags.model.clone(),
         base_url: flags.base_url.clone(),
         api_key_env: flags.api_key_env.clone(),
+        context_window: flags.context_window,
         thinking: flags.thinking,
         approve: if flags.yes { Some(Approve::None) } else { flags.approve },
         sandbox: flags.sandbox,

@@ -25,6 +25,19 @@ const MAX_CONTEXT: u64 = 200_000;
 /// The context size that is used for a model whose context window is unknown, in tokens.
 const UNKNOWN_CONTEXT: u64 = 100_000;
 
+/// The maximum size of each output stream of a command that the model receives at once; `read_output` returns the rest.
+const MAX_COMMAND_OUTPUT: usize = 32 * 1024;
+
+/// Returns the system prompt for a directory.
+fn system_prompt(root: &Path) -> String {
+    format!(
+        "{SYSTEM_PROMPT}\n\nThe user's directory is {}, on {} ({}).",
+        root.display(),
+        std::env::consts::OS,
+        std::env::consts::ARCH
+    )
+}
+
 /// An agent that can start, and what the program needs to work with it.
 pub(crate) struct Setup {
     pub(crate) agent: BasicAgent,
@@ -76,6 +89,7 @@ impl Setup {
         let workspace = Workspace::open(root)?;
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
         notes.push(held);
+        let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
         let instructions = Instructions::read(settings, root)?;
         notes.extend(instructions.files.iter().map(|file| format!("instructions: {}", file.display())));
         if !instructions.skills.is_empty() {
@@ -90,7 +104,7 @@ impl Setup {
         let mut limits = ExecutionLimits::unlimited();
         limits.max_turns = settings.max_turns.value;
         let mut agent = looptree::agent(model)
-            .with_system_prompt(instructions.after(SYSTEM_PROMPT))
+            .with_system_prompt(instructions.after(&system_prompt(root)))
             .with_tools(CodingTools::new(workspace).with_bash(shell).with_plan().tools())
             .with_skills(&instructions.skills)
             .with_hooks(watch.hooks(approvals.hooks()))

@@ -1,6 +1,7 @@
 //! Watching a run to its end, without a chat.
 
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
 use looptree::event::{Ended, NumberedEvent};
 use looptree::message::Cost;
@@ -66,6 +67,9 @@ impl Meter {
         self.cost = self.cost.combine(&other.cost);
     }
 }
+
+/// The time in which a second signal counts as the first one.
+const TWICE: Duration = Duration::from_millis(300);
 
 /// Ctrl-C and the signals that end a program, which abort the run, so that no command is left behind.
 pub(crate) struct Interrupts(Receiver<()>);
@@ -143,10 +147,16 @@ pub(crate) async fn watch(
 ) -> Watched {
     let model = agent.config().model;
     let mut watched = Watched::default();
+    let mut interrupted_at = None;
     loop {
         let event = tokio::select! {
             event = events.recv_numbered() => event,
             () = interrupts.next() => {
+                // `timeout` sends its signal to the process and to its group.
+                if interrupted_at.is_some_and(|at: Instant| at.elapsed() < TWICE) {
+                    continue;
+                }
+                interrupted_at = Some(Instant::now());
                 if watched.interrupted {
                     screen.error_line("stopped");
                     std::process::exit(130);

@@ -13,10 +13,13 @@ use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
 use crate::preview::foreseen;
 use crate::screen::{Screen, Style, diff_lines};
-use crate::text::{more_lines, plain, question as whole};
+use crate::text::{more_lines, plain, question as whole_call};
 
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
+
+/// The columns below which the choices are single letters.
+const NARROW: usize = 60;
 
 /// The message about a paste that would answer a question.
 const NO_PASTE: &str = "  A paste does not answer a question. Type the answer.";
@@ -50,8 +53,8 @@ impl Asker<'_> {
                 }
             }
         }
-        let lines = self.lines_of(question);
-        let lines: Vec<String> = lines.iter().flat_map(|line| self.screen.rows_of(line)).collect();
+        let whole = self.lines_of(question);
+        let lines: Vec<String> = whole.iter().flat_map(|line| self.screen.rows_of(line)).collect();
         let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
         let mut hidden = lines.len().saturating_sub(room);
         for line in lines.iter().take(room) {
@@ -64,9 +67,10 @@ impl Asker<'_> {
         if let Some(grant) = &grant {
             self.say(&format!("  always would allow, until the chat ends: {}", described(grant)));
         }
-        let choices = match &grant {
-            Some(_) => "y yes, n no, a always, s show all: ",
-            None => "y yes, n no: ",
+        let choices = match (&grant, self.screen.text_width() < NARROW) {
+            (Some(_), false) => "y yes, n no, a always, s show all: ",
+            (Some(_), true) => "y, n, a or s: ",
+            (None, _) => "y yes, n no: ",
         };
         loop {
             let Some((words, source)) = self.read(choices, keys).await else { return Ok(Asked::Interrupt) };
@@ -103,7 +107,7 @@ impl Asker<'_> {
                 }
                 ("s" | "show", true) => {
                     hidden = 0;
-                    self.page(&whole(question), keys)?;
+                    self.page(&whole.join("\n"), keys)?;
                 }
                 _ => self.say("  Answer y, n (with a reason, if you like: n not now), a or s."),
             }
@@ -116,6 +120,9 @@ impl Asker<'_> {
 
     /// Reads a line; `None` for Ctrl-C.
     async fn read(&self, label: &str, keys: &mut Keys) -> Option<(String, Source)> {
+        if !self.screen.live {
+            self.screen.ask(&format!("  {label}"));
+        }
         self.screen.asking(Some(label));
         let read = loop {
             match keys.next().await {
@@ -128,7 +135,12 @@ impl Asker<'_> {
         self.screen.asking(None);
         self.screen.typing("");
         let shown = read.as_ref().map(|(text, _)| plain(text)).unwrap_or_else(|| "(interrupted)".to_owned());
-        self.screen.line(&format!("  {}{shown}", self.screen.paint(Style::Bold, label)));
+        let label = if self.screen.live {
+            format!("  {}", self.screen.paint(Style::Bold, label))
+        } else {
+            String::new()
+        };
+        self.screen.line(&format!("{label}{shown}"));
         read
     }
 
@@ -144,7 +156,7 @@ impl Asker<'_> {
         }
         // The hash is for an answer from another process.
         let is_hash = |line: &&str| line.starts_with("    hash: ");
-        whole(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
+        whole_call(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
     }
 
     /// Shows a text in the user's pager.

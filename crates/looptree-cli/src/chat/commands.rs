@@ -28,6 +28,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/fork", "N", "starts a new session from the end of turn N; this session does not change"),
     ("/compare", "A B", "compares the conversations at turns A and B"),
     ("/compact", "", "replaces the older conversation by a summary"),
+    ("/retry", "", "calls the model again after a run that failed or was interrupted"),
     ("/tools", "", "shows the tools, and what runs without a question"),
     ("/clear", "", "clears the screen; the conversation stays"),
     ("/help", "", "shows this"),
@@ -79,6 +80,7 @@ impl Chat<'_> {
             ["/diff"] => self.diff()?,
             ["/tools"] => self.tools(),
             ["/compact"] => self.compact().await?,
+            ["/retry"] => self.retry().await?,
             ["/tree"] => self.tree()?,
             ["/rewind", n] => self.rewind(n)?,
             ["/fork", n] => self.fork(n).await?,
@@ -91,10 +93,20 @@ impl Chat<'_> {
             [word, ..] if names().any(|name| name == word) => {
                 bail!("{word} takes fewer words; /help shows them")
             }
-            [word, ..] => bail!("there is no command {word}; /help lists them"),
+            [word, ..] => match names().find(|name| strsim::damerau_levenshtein(name, word) <= 2) {
+                Some(name) => bail!("there is no command {word}; a similar one is {name}"),
+                None => bail!("there is no command {word}; /help lists them"),
+            },
             [] => {}
         }
         Ok(true)
+    }
+
+    /// Continues the conversation without a new message.
+    async fn retry(&mut self) -> Result<()> {
+        let events = self.setup.agent.handle().send(());
+        let events = events.context("there is no failed or interrupted run to repeat")?;
+        self.work(events).await.map(|_| ())
     }
 
     fn help(&self) {
@@ -113,7 +125,7 @@ impl Chat<'_> {
             }
         }
         for text in [
-            "Alt-Enter begins a new line, and a paste is one prompt. Text that you type during a run is sent into it with Enter.",
+            "Alt-Enter or Ctrl-J begins a new line, and a paste is one prompt. Text that you type during a run is sent into it with Enter.",
             "Ctrl-C clears the line, then interrupts the run; twice on an empty line it ends the chat. Ctrl-D ends it, too. Ctrl-R searches the history.",
         ] {
             self.screen.paragraph(Style::Dim, "", text);
@@ -135,6 +147,7 @@ impl Chat<'_> {
         if !is_local {
             settings.base_url.value = None;
             settings.api_key_env.value = None;
+            settings.context_window.value = None;
         }
         let model = choose::by_name(name, &settings)?;
         let context = context_of(&model);

@@ -162,7 +162,10 @@ impl Keys {
                 self.text.truncate(end);
                 Typed::Changed
             }
-            KeyCode::Char('j') if control => self.enter(),
+            KeyCode::Char('j') if control => {
+                self.text.push('\n');
+                Typed::Changed
+            }
             KeyCode::Char(_) if control => Typed::Other,
             KeyCode::Enter if key.modifiers.intersects(KeyModifiers::ALT | KeyModifiers::SHIFT) => {
                 self.text.push('\n');

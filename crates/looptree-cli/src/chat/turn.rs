@@ -7,9 +7,9 @@ use looptree::EventReceiver;
 use looptree::event::Ended;
 use looptree::prelude::*;
 
-use super::Chat;
 use super::ask::{Asked, Asker};
 use super::keys::{Keys, Typed};
+use super::{Chat, commands};
 use crate::money;
 use crate::screen::Style;
 use crate::work::Meter;
@@ -55,7 +55,10 @@ impl Chat<'_> {
             }
         };
         drop(running);
-        self.draft = keys.finish();
+        let typed = keys.finish();
+        if !typed.is_empty() {
+            self.draft = typed;
+        }
         self.meter.add(&meter);
         let seconds = began.elapsed().as_secs();
         self.screen.paragraph(
@@ -80,6 +83,8 @@ impl Chat<'_> {
         let agent = self.setup.agent.handle();
         let model = agent.config().model;
         let (mut ending, mut questions, mut interrupted) = (Ending::Well, Vec::new(), false);
+        // Texts that were sent into the run and that the model has not received yet.
+        let mut waiting: Vec<String> = Vec::new();
         let mut over = false;
         loop {
             let event = tokio::select! {
@@ -90,9 +95,14 @@ impl Chat<'_> {
                         Typed::Line(text, _) if text.trim().is_empty() => self.screen.typing(""),
                         // Too late for this run: it is there again at the prompt.
                         Typed::Line(text, _) if over => keys.text = text,
+                        Typed::Line(text, _) if commands::parse(&text).is_some() => {
+                            self.screen.typing("");
+                            self.later(text.trim());
+                        }
                         Typed::Line(text, _) => {
                             self.screen.typing("");
                             self.steer(&agent, &text);
+                            waiting.push(text.trim_end().to_owned());
                         }
                         Typed::Interrupt if interrupted => {
                             // The run is given up; its session is as it was journaled.
@@ -109,9 +119,21 @@ impl Chat<'_> {
                 }
                 event = events.recv_numbered() => event,
             };
-            let Some(event) = event else { return (ending, questions) };
+            let Some(event) = event else {
+                if questions.is_empty() && !waiting.is_empty() {
+                    let text = format!("the model gets this with your next task: {}", waiting.join(" / "));
+                    self.screen.paragraph(Style::Dim, "» ", &text);
+                }
+                return (ending, questions);
+            };
             if event.depth > 0 {
                 continue;
+            }
+            if let AgentEvent::MessageStart { message, .. } = &event.event
+                && message.role() == "user"
+            {
+                let text = message.text();
+                waiting.retain(|sent| *sent != text);
             }
             self.screen.show(&event.event);
             if self.screen.is_gone() && !interrupted {
@@ -132,6 +154,15 @@ impl Chat<'_> {
                 _ => {}
             }
         }
+    }
+
+    /// Keeps a command for the next prompt: commands work between runs.
+    fn later(&mut self, command: &str) {
+        let text = format!(
+            "{command} is in the next prompt; commands work when no run is open (Ctrl-C interrupts it)"
+        );
+        self.screen.paragraph(Style::Dim, "", &text);
+        command.clone_into(&mut self.draft);
     }
 
     /// Sends a text into the run. It arrives after the calls that are running.

@@ -182,7 +182,12 @@ impl Screen {
     /// Prints the first line of a result and its last ones, where most tools report the outcome.
     fn result(&self, text: &str, is_error: bool) {
         let style = if is_error { Style::Red } else { Style::Dim };
-        let lines: Vec<&str> = text.lines().filter(|l| !l.trim().is_empty()).collect();
+        // Of a line that was drawn several times, such as a progress bar, the last state counts.
+        let lines: Vec<&str> = text
+            .lines()
+            .map(|line| line.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default())
+            .filter(|line| !line.trim().is_empty())
+            .collect();
         let left_out = lines.len().saturating_sub(RESULT_LINES);
         // In a log, more of a line is shown than on a terminal.
         let room = if self.live { self.text_width().saturating_sub(2) } else { LOGGED };

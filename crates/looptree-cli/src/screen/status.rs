@@ -62,12 +62,11 @@ impl Status {
         }
         if let Some(asking) = &self.asking {
             let columns = screen.width().saturating_sub(1).max(8);
-            let typed = tail(
-                &plain(&self.typed).replace('\n', "⏎"),
-                columns.saturating_sub(asking.width() + 2).max(4),
-            );
+            // A third of the row is for the answer, so that the row never wraps.
+            let asking = cut(&format!("  {asking}"), columns - columns / 3);
+            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(asking.width()));
             self.rows = 1;
-            return format!("{}{typed}", screen.paint(Style::Bold, &cut(&format!("  {asking}"), columns)));
+            return format!("{}{typed}", screen.paint(Style::Bold, &asking));
         }
         // One column less than there are, so that nothing wraps.
         let columns = screen.width().saturating_sub(1).max(8);

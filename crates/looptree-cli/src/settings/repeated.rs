@@ -29,6 +29,8 @@ impl Repeated {
         add(&mut model, "--base-url", flags.base_url.as_deref());
         add(&mut model, "--model", flags.model.as_deref());
         add(&mut model, "--api-key-env", flags.api_key_env.as_deref());
+        let window = flags.context_window.map(|tokens| tokens.to_string());
+        add(&mut model, "--context-window", window.as_deref());
         for (name, price) in &flags.price {
             let text = if name == EVERY { price.to_string() } else { format!("{name}={price}") };
             add(&mut model, "--price", Some(&text));

@@ -402,3 +402,71 @@ async fn tables_links_and_the_help_of_the_command_break_no_word_at_forty_columns
     }
     assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
 }
+
+#[tokio::test]
+async fn a_command_that_is_typed_during_a_run_is_no_message_and_is_there_at_the_next_prompt() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("sleep 1");
+    on.sees("sleep 1; echo slept").await;
+    on.types("/cost");
+    on.sees("/cost is in the next prompt").await;
+    on.sees("It ran.").await;
+    on.shows("> /cost").await;
+    on.keys("\r");
+    on.sees("this chat:").await;
+    assert!(!model.asked().iter().any(|asked| asked.contains("/cost")));
+}
+
+#[tokio::test]
+async fn a_text_that_did_not_reach_an_interrupted_run_is_announced_for_the_next_one() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("exec touch began; sleep 50");
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.types("say later");
+    on.sees("» say later").await;
+    on.keys("\x03");
+    on.sees("the model gets this with your next task: say later").await;
+    on.prompts().await;
+}
+
+#[tokio::test]
+async fn a_failed_run_is_repeated_by_retry() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[]);
+    on.prompts().await;
+    on.types("/retry");
+    on.sees("there is no failed or interrupted run").await;
+    on.types("fail it");
+    on.sees("out of order").await;
+    on.prompts().await;
+    on.types("/retry");
+    on.sees("out of order").await;
+    on.prompts().await;
+    assert_eq!(model.asked(), ["user(fail it)", "user(fail it)"]);
+    on.types("/modle");
+    on.sees("a similar one is /model").await;
+}
+
+/// A row that is wider than the terminal would be drawn again below itself with each key.
+#[tokio::test]
+async fn an_answer_stays_in_one_row_on_a_narrow_terminal() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = on(&dir, &model, 40, &[("NO_COLOR", "1")], &[]);
+    on.prompts().await;
+    on.types("run it");
+    on.sees("y, n, a or s:").await;
+    on.keys("n please do something else instead of it");
+    on.shows("instead of it").await;
+    tokio::time::sleep(std::time::Duration::from_millis(400)).await;
+    assert_eq!(on.text().matches("y, n, a or s:").count(), 1, "{}", on.text());
+}

@@ -146,13 +146,18 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
                 "It ran.".to_owned()
             })
         }
+        ("mute", _) => said(String::new()),
         ("page", _) => said(PAGE.to_owned()),
         ("table", _) => said(TABLE.to_owned()),
         ("count", _) => said(format!("There are {} lines.", wish.lines().count())),
         ("[Summary" | "Summarize" | "summarize", _) => said("a summary of everything".to_owned()),
         _ => said(format!("It is {what}.")),
     };
-    let reason = if delta.get("tool_calls").is_some() { "tool_calls" } else { "stop" };
+    let reason = match verb {
+        "cut" => "length",
+        _ if delta.get("tool_calls").is_some() => "tool_calls",
+        _ => "stop",
+    };
     let chunk = |delta: &Value, reason: Value, usage: Value| {
         let chunk = json!({
             "id": "x", "object": "chat.completion.chunk", "created": 0, "model": "scripted",

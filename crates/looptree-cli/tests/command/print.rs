@@ -255,5 +255,39 @@ async fn a_stopped_run_continues_without_a_task_and_a_complete_one_needs_one() {
     assert_eq!(said.code, 0, "{said:?}");
     assert!(!said.out.trim().is_empty(), "{said:?}");
     let said = dir.ask(&model, &["-p", "--continue"]).await;
-    assert!(said.code == 2 && said.err.contains("there is no task, and nothing to continue"), "{said:?}");
+    assert!(
+        said.code == 2 && said.err.contains("there is no task, and no failed or stopped run"),
+        "{said:?}"
+    );
+}
+
+/// The failed reply is left out, and the task is not there twice.
+#[tokio::test]
+async fn a_failed_run_continues_without_a_task() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    assert_eq!(dir.ask(&model, &["-p", "fail it"]).await.code, 1);
+    let said = dir.ask(&model, &["-p", "--continue"]).await;
+    assert!(said.code == 1 && said.err.contains("out of order"), "{said:?}");
+    assert_eq!(model.asked(), ["user(fail it)", "user(fail it)"]);
+}
+
+#[tokio::test]
+async fn a_cut_off_answer_is_a_failure_and_an_empty_one_is_reported() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "cut short"]).await;
+    assert_eq!((said.code, said.out.as_str()), (1, "It is short.\n"), "{said:?}");
+    assert!(said.err.contains("cut off at the output limit"), "{said:?}");
+    let said = dir.ask(&model, &["-p", "mute"]).await;
+    assert!(said.err.contains("the answer is empty"), "{said:?}");
+}
+
+#[tokio::test]
+async fn a_kind_of_sandbox_without_its_equals_sign_is_no_task() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let said = dir.ask(&model, &["-p", "--sandbox", "landlock"]).await;
+    assert!(said.code == 2 && said.err.contains("--sandbox=landlock"), "{said:?}");
+    assert!(model.asked().is_empty());
 }

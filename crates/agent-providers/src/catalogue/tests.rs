@@ -32,6 +32,22 @@ fn the_checked_in_list_is_read_and_every_entry_is_whole() {
     }
 }
 
+#[test]
+fn searches_of_the_web_cost_what_the_vendors_charge() {
+    for facts in models() {
+        let charges = match facts.api {
+            ApiProtocol::AnthropicMessages => true,
+            ApiProtocol::OpenAiResponses => facts.provider == "openai",
+            _ => false,
+        };
+        let expected = if charges && facts.cost.is_known() { 10_000_000 } else { 0 };
+        assert_eq!(facts.cost.web_search, expected, "{}/{}", facts.provider, facts.id);
+    }
+    let model = configure(ModelConfig::anthropic("claude-sonnet-5", "Sonnet", "key"));
+    let usage = Usage::default().with_server_tool_calls(3, 3);
+    assert_eq!(usage.cost(&model.cost).total, 30_000, "three cents");
+}
+
 #[track_caller]
 fn check_find(provider: &str, id: &str, expect: Option<&str>) {
     assert_eq!(find(provider, id).map(|f| f.id.as_str()), expect, "{provider}/{id}");

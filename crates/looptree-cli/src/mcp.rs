@@ -6,6 +6,7 @@ mod lines;
 mod report;
 mod tools;
 
+use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -48,6 +49,9 @@ pub(crate) async fn run(flags: Flags, listen: Option<Listen>, screen: Screen) ->
     let host = Arc::new(Host::new(flags, screen.clone()));
     let root = host.directory()?;
     let server = Server { host: Arc::clone(&host), root };
+    if listen.is_none() && std::io::stdin().is_terminal() {
+        screen.line("this serves an MCP client, which starts the command itself; Ctrl-C ends it (docs/guides/mcp-server.md)");
+    }
     let ended = match listen {
         Some(listen) => tokio::select! {
             ended = http::serve(server, listen, &screen) => ended,

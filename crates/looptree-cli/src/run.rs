@@ -4,6 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use anyhow::Result;
+use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _, ValueEnum as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
@@ -26,6 +27,9 @@ pub(crate) fn main() -> Exit {
         Ok(cli) => cli,
         Err(error) => {
             let failed = error.print().is_err();
+            if error.kind() == ErrorKind::InvalidSubcommand {
+                eprintln!("A task of several words is one argument: looptree \"fix the bug\"");
+            }
             return match (error.use_stderr(), failed) {
                 (true, _) => Exit::Usage,
                 (false, true) => Exit::Unread,

@@ -267,6 +267,7 @@ fn new_id() -> SessionId {
 /// Lets the user choose one of the newest sessions.
 pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> Result<String> {
     let found = store.find_sessions(&SessionQuery::new().page(0, 20)).await?;
+    let left = found.total.saturating_sub(found.sessions.len());
     let found: Vec<_> = found.sessions.iter().filter(|f| f.summary.parent_session_id.is_none()).collect();
     if found.is_empty() {
         return Err(usage("this directory has no session to continue"));
@@ -279,14 +280,24 @@ pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> R
             line
         });
     }
+    if left > 0 {
+        screen.line(&format!(
+            "… {left} more; looptree sessions search WORD finds one, and --resume ID continues it"
+        ));
+    }
     if !can_ask {
         return Err(usage("name one of these sessions: --resume ID"));
     }
-    screen.ask("Which one? [1] ");
-    let mut line = String::new();
-    std::io::stdin().read_line(&mut line)?;
-    let n: usize = if line.trim().is_empty() { 1 } else { line.trim().parse().unwrap_or(0) };
-    let chosen = n.checked_sub(1).and_then(|at| found.get(at));
-    let chosen = chosen.with_context(|| format!("{:?} is none of the numbers", line.trim()))?;
-    Ok(chosen.summary.session_id.as_str().to_owned())
+    loop {
+        screen.ask("Which one? [1] ");
+        let mut line = String::new();
+        if std::io::stdin().read_line(&mut line)? == 0 {
+            return Err(usage("no session was chosen"));
+        }
+        let n: usize = if line.trim().is_empty() { 1 } else { line.trim().parse().unwrap_or(0) };
+        if let Some(chosen) = n.checked_sub(1).and_then(|at| found.get(at)) {
+            return Ok(chosen.summary.session_id.as_str().to_owned());
+        }
+        screen.line(&format!("{:?} is none of the numbers", line.trim()));
+    }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Terminal {
     screen: Arc<Mutex<vt100::Parser>>,
     bytes: Arc<Mutex<Vec<u8>>>,
     _master: Box<dyn MasterPty + Send>,
+    /// Ends when everything that the program wrote is on the screen.
+    reader: std::thread::JoinHandle<()>,
     /// How much of the text has been checked.
     seen: usize,
 }
@@ -51,7 +53,7 @@ impl Terminal {
         )));
         let bytes = Arc::new(Mutex::new(Vec::new()));
         let (shown, heard, answer) = (Arc::clone(&screen), Arc::clone(&bytes), Arc::clone(&keys));
-        std::thread::spawn(move || {
+        let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
             // A terminal whose program is gone gives an error on some systems, and nothing on others.
             while let Ok(n @ 1..) = output.read(&mut piece) {
@@ -69,7 +71,7 @@ impl Terminal {
                 }
             }
         });
-        Self { keys, child, screen, bytes, _master: pair.master, seen: 0 }
+        Self { keys, child, screen, bytes, _master: pair.master, reader, seen: 0 }
     }
 
     /// Sends a signal to the program.
@@ -179,6 +181,13 @@ impl Terminal {
         let waited = tokio::time::timeout(HANG, async {
             loop {
                 if let Some(status) = self.child.try_wait().unwrap() {
+                    // What it wrote last may still be on its way. A process that it left behind can hold the terminal open.
+                    for _ in 0..200 {
+                        if self.reader.is_finished() {
+                            break;
+                        }
+                        tokio::time::sleep(Duration::from_millis(15)).await;
+                    }
                     return status.exit_code();
                 }
                 tokio::time::sleep(Duration::from_millis(15)).await;

@@ -96,7 +96,11 @@ pub(super) const LAWS: &[Law] = &[
                 let said = &response["response"];
                 let one = said.as_object().is_some_and(|o| o.len() == 1)
                     && (said["output"].is_string() || said["error"].is_string());
-                bad_call || (response.is_object() && !(named(response) && one))
+                let acted = controls_a_computer(body)
+                    && said.as_object().is_some_and(|o| {
+                        o.iter().all(|(key, value)| ACTED.contains(&key.as_str()) && value.is_string())
+                    });
+                bad_call || (response.is_object() && !(named(response) && (one || acted)))
             };
             parts(body).find(wrong).map(ToString::to_string)
         },
@@ -186,10 +190,11 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
     Law {
-        says: "pictures stand inside of a response for Gemini 3 only",
+        says: "pictures stand inside of a response for Gemini 3 and models that control a computer only",
         broken: |body| {
             let found = parts(body).find(|p| p["functionResponse"].get("parts").is_some());
-            found.filter(|_| !body.model.starts_with("gemini-3")).map(ToString::to_string)
+            let takes_them = body.model.starts_with("gemini-3") || body.model.contains("computer-use");
+            found.filter(|_| !takes_them).map(ToString::to_string)
         },
     },
     Law {
@@ -201,6 +206,13 @@ pub(super) const LAWS: &[Law] = &[
         },
     },
 ];
+
+/// The members of the response to an action on a computer.
+const ACTED: [&str; 4] = ["url", "result", "error", "safety_acknowledgement"];
+
+fn controls_a_computer(body: &Body) -> bool {
+    list(&body.json["tools"]).iter().any(|tool| tool.get("computerUse").is_some())
+}
 
 fn contents(body: &Body) -> &[Value] {
     list(&body.json["contents"])

@@ -11,6 +11,8 @@ use crate::requests::Body;
 const VENDORS_TOOLS: &[&str] = &[
     "apply_patch",
     "code_interpreter",
+    "computer",
+    "computer_use_preview",
     "file_search",
     "image_generation",
     "mcp",

@@ -82,6 +82,8 @@ fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Option<
     let path = store.path_of(id)?;
     let (file, size) = files::open(&path, store.max_file_bytes())?.ok_or_else(|| store.not_found(id))?;
     if size == 0 {
+        // Nothing writes an empty file, so that this is damage, which a load reports.
+        store.read(id)?;
         return Ok(None);
     }
     let mut file = BufReader::new(file);

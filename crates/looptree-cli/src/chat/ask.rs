@@ -107,7 +107,11 @@ impl Asker<'_> {
                 }
                 ("s" | "show", true) => {
                     hidden = 0;
-                    self.page(&whole.join("\n"), keys)?;
+                    // The diff of an edit, and then the call as it is.
+                    let call = whole_call(question);
+                    let shown = whole.join("\n");
+                    let is_call = whole.first().is_some_and(|line| call.starts_with(line.as_str()));
+                    self.page(&if is_call { call } else { format!("{shown}\n\n{call}") }, keys)?;
                 }
                 _ => self.say("  Answer y, n (with a reason, if you like: n not now), a or s."),
             }

@@ -38,7 +38,8 @@ fn programs_are_those_of_tests() {
 
 #[test]
 fn results_are_added_up_and_a_program_that_fails_or_is_killed_is_a_failure() {
-    let passed = "echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
+    let passed = "echo 'test result: FAILED. 0 passed; 9 failed; 0 ignored, says a test'; \
+        echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
     let mut totals = Totals::default();
     assert!(run(&[shell(passed), shell(passed)], &mut totals).unwrap());
     assert_eq!(totals, Totals { programs: 2, passed: 4, failed: 0, ignored: 2 });

@@ -53,7 +53,9 @@ impl JsonStore {
             };
             // A file that disappears meanwhile counts as absent.
             let Ok(metadata) = entry.metadata() else { continue };
-            if id::check(id).is_err() || !metadata.is_file() {
+            // An empty journal is what a killed process of version 1 left before its first record. An empty file is damage.
+            let is_left_over = metadata.len() == 0 && name.ends_with(".journal.jsonl");
+            if id::check(id).is_err() || !metadata.is_file() || is_left_over {
                 continue;
             }
             let time = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);

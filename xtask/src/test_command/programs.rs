@@ -26,6 +26,8 @@ pub(super) struct Program {
     /// The file with its tests, below the folder of its package.
     source: String,
     package: PathBuf,
+    name: String,
+    version: String,
 }
 
 /// How a program ended.
@@ -60,7 +62,17 @@ fn program(message: &Value) -> Option<Program> {
     let source = Path::new(message["target"]["src_path"].as_str()?);
     let source = source.strip_prefix(package).unwrap_or(source).display().to_string();
     let executable = PathBuf::from(message["executable"].as_str()?);
-    Some(Program { executable, source, package: package.to_owned() })
+    // `path+file:///folder#name@version`, or `#version` if the folder has the name of the package.
+    let (_, id) = message["package_id"].as_str()?.rsplit_once('#')?;
+    let folder = package.file_name()?.to_str()?;
+    let (name, version) = id.split_once('@').unwrap_or((folder, id));
+    Some(Program {
+        executable,
+        source,
+        package: package.to_owned(),
+        name: name.to_owned(),
+        version: version.to_owned(),
+    })
 }
 
 /// Runs the programs, some at a time, and prints what each prints when it has ended. `false` if one failed.
@@ -102,8 +114,7 @@ pub(super) fn run(programs: &[Program], totals: &mut Totals) -> anyhow::Result<b
 
 impl Program {
     fn name(&self) -> String {
-        let package = self.package.file_name().unwrap_or_default().to_string_lossy();
-        format!("{package} {}", self.source)
+        format!("{} {}", self.name, self.source)
     }
 
     fn run(&self) -> anyhow::Result<Ended> {
@@ -114,6 +125,9 @@ impl Program {
         let status = Command::new(&self.executable)
             .current_dir(&self.package)
             .env("CARGO_MANIFEST_DIR", &self.package)
+            .env("CARGO_MANIFEST_PATH", self.package.join("Cargo.toml"))
+            .env("CARGO_PKG_NAME", &self.name)
+            .env("CARGO_PKG_VERSION", &self.version)
             .stdin(Stdio::null())
             .stdout(stream(&output)?)
             .stderr(stream(&output)?)

@@ -8,23 +8,29 @@ fn shell(text: &str) -> Program {
     let executable = folder.join("program");
     std::fs::write(&executable, format!("#!/bin/sh\n{text}\n")).unwrap();
     std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
-    Program { executable, source: "tests/a.rs".to_owned(), package: folder }
+    let (name, version) = ("a".to_owned(), "0.1.0".to_owned());
+    Program { executable, source: "tests/a.rs".to_owned(), package: folder, name, version }
 }
 
 #[test]
 fn programs_are_those_of_tests() {
     let message = json!({
         "reason": "compiler-artifact",
+        "package_id": "path+file:///w/crates/a#a-tools@0.2.0",
         "manifest_path": "/w/crates/a/Cargo.toml",
         "target": {"src_path": "/w/crates/a/tests/b.rs"},
         "profile": {"test": true},
         "executable": "/w/target/debug/deps/b-1",
     });
     let found = program(&message).unwrap();
+    assert_eq!(found.name(), "a-tools tests/b.rs");
     assert_eq!(
-        (found.name().as_str(), found.executable.to_str()),
-        ("a tests/b.rs", Some("/w/target/debug/deps/b-1"))
+        (found.executable.to_str(), found.version.as_str()),
+        (Some("/w/target/debug/deps/b-1"), "0.2.0")
     );
+    let mut short = message.clone();
+    short["package_id"] = json!("path+file:///w/crates/a#0.2.0");
+    assert_eq!(program(&short).unwrap().name(), "a tests/b.rs");
     for (member, value) in [
         ("reason", json!("build-script-executed")),
         ("profile", json!({"test": false})),
@@ -47,6 +53,13 @@ fn results_are_added_up_and_a_program_that_fails_or_is_killed_is_a_failure() {
         assert!(!run(&[shell(passed), shell(bad), shell(passed)], &mut Totals::default()).unwrap(), "{bad}");
     }
     assert!(run(&[], &mut Totals::default()).unwrap());
+}
+
+#[test]
+fn a_program_sees_its_package_as_under_cargo() {
+    let passes =
+        "test $CARGO_PKG_NAME = a && test $CARGO_PKG_VERSION = 0.1.0 && test $CARGO_MANIFEST_DIR = $PWD";
+    assert!(run(&[shell(passes)], &mut Totals::default()).unwrap());
 }
 
 #[test]

@@ -416,7 +416,7 @@ async fn a_command_that_is_typed_during_a_run_is_no_message_and_is_there_at_the_
     on.sees("It ran.").await;
     on.shows("> /cost").await;
     on.keys("\r");
-    on.sees("this chat:").await;
+    on.shows("this chat:").await;
     assert!(!model.asked().iter().any(|asked| asked.contains("/cost")));
 }
 

@@ -176,11 +176,13 @@ fn in_empty_home(release: &Release<'_>, program: &Path, arguments: &[&str]) -> a
     Ok(command)
 }
 
-/// What the demo printed, without paths and times.
+/// What the demo printed, without paths and times, and without the number of lines that it left out: cargo prints one more
+/// while it waits for another cargo.
 pub(super) fn normalized(printed: &str) -> String {
     let mut text = String::new();
     for line in printed.lines().filter(|line| PATHS.iter().all(|start| !line.starts_with(start))) {
         let line = line.split("; finished in ").next().unwrap_or_default();
+        let line = if line.trim_start().starts_with("… ") { "  … more lines" } else { line };
         text.push_str(line.trim_end());
         text.push('\n');
     }

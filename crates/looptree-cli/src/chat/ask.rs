@@ -53,7 +53,8 @@ impl Asker<'_> {
                 }
             }
         }
-        let whole = self.lines_of(question);
+        let diff = self.diff_of(question);
+        let whole = diff.clone().unwrap_or_else(|| call_of(question));
         let lines: Vec<String> = whole.iter().flat_map(|line| self.screen.rows_of(line)).collect();
         let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
         let mut hidden = lines.len().saturating_sub(room);
@@ -107,11 +108,12 @@ impl Asker<'_> {
                 }
                 ("s" | "show", true) => {
                     hidden = 0;
-                    // The diff of an edit, and then the call as it is.
                     let call = whole_call(question);
-                    let shown = whole.join("\n");
-                    let is_call = whole.first().is_some_and(|line| call.starts_with(line.as_str()));
-                    self.page(&if is_call { call } else { format!("{shown}\n\n{call}") }, keys)?;
+                    let text = match &diff {
+                        Some(diff) => format!("{}\n\n{call}", diff.join("\n")),
+                        None => call,
+                    };
+                    self.page(&text, keys)?;
                 }
                 _ => self.say("  Answer y, n (with a reason, if you like: n not now), a or s."),
             }
@@ -148,19 +150,14 @@ impl Asker<'_> {
         read
     }
 
-    /// Returns the lines of a question: the diff of an edit, or the whole call.
-    fn lines_of(&self, question: &Question) -> Vec<String> {
-        let view = question.approval();
-        let change = view.as_ref().and_then(|view| foreseen(self.root, view.tool.as_str(), &view.arguments));
-        if let Some(change) = change {
-            let title = format!("  {} {}", question.text, plain(&change.path));
-            let mut lines = vec![self.screen.paint(Style::Bold, &title)];
-            lines.extend(diff_lines(&change.diff(), self.screen, Some(usize::MAX)));
-            return lines;
-        }
-        // The hash is for an answer from another process.
-        let is_hash = |line: &&str| line.starts_with("    hash: ");
-        whole_call(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
+    /// Returns the lines of the diff that an edit would make; `None` for other calls.
+    fn diff_of(&self, question: &Question) -> Option<Vec<String>> {
+        let view = question.approval()?;
+        let change = foreseen(self.root, view.tool.as_str(), &view.arguments)?;
+        let title = format!("  {} {}", question.text, plain(&change.path));
+        let mut lines = vec![self.screen.paint(Style::Bold, &title)];
+        lines.extend(diff_lines(&change.diff(), self.screen, Some(usize::MAX)));
+        Some(lines)
     }
 
     /// Shows a text in the user's pager.
@@ -173,6 +170,12 @@ impl Asker<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the lines of the whole call, without the hash: that is for an answer from another process.
+fn call_of(question: &Question) -> Vec<String> {
+    let is_hash = |line: &&str| line.starts_with("    hash: ");
+    whole_call(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
 }
 
 /// Shows a text in a pager. Returns whether there is one.

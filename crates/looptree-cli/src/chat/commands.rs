@@ -106,6 +106,7 @@ impl Chat<'_> {
     async fn retry(&mut self) -> Result<()> {
         let events = self.setup.agent.handle().send(());
         let events = events.context("there is no failed or interrupted run to repeat")?;
+        self.here.replace(None);
         self.work(events).await.map(|_| ())
     }
 

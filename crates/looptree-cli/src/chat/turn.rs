@@ -55,10 +55,7 @@ impl Chat<'_> {
             }
         };
         drop(running);
-        let typed = keys.finish();
-        if !typed.is_empty() {
-            self.draft = typed;
-        }
+        self.draft = keys.finish();
         self.meter.add(&meter);
         let seconds = began.elapsed().as_secs();
         self.screen.paragraph(
@@ -95,9 +92,11 @@ impl Chat<'_> {
                         Typed::Line(text, _) if text.trim().is_empty() => self.screen.typing(""),
                         // Too late for this run: it is there again at the prompt.
                         Typed::Line(text, _) if over => keys.text = text,
+                        // Commands work between runs, so that it stays in the line.
                         Typed::Line(text, _) if commands::parse(&text).is_some() => {
-                            self.screen.typing("");
-                            self.later(text.trim());
+                            self.screen.typing(&text);
+                            self.postponed(text.trim());
+                            keys.text = text;
                         }
                         Typed::Line(text, _) => {
                             self.screen.typing("");
@@ -156,13 +155,12 @@ impl Chat<'_> {
         }
     }
 
-    /// Keeps a command for the next prompt: commands work between runs.
-    fn later(&mut self, command: &str) {
+    /// Tells the user that a command waits for the end of the run.
+    fn postponed(&self, command: &str) {
         let text = format!(
             "{command} is in the next prompt; commands work when no run is open (Ctrl-C interrupts it)"
         );
         self.screen.paragraph(Style::Dim, "", &text);
-        command.clone_into(&mut self.draft);
     }
 
     /// Sends a text into the run. It arrives after the calls that are running.

@@ -413,9 +413,11 @@ async fn a_command_that_is_typed_during_a_run_is_no_message_and_is_there_at_the_
     on.sees("sleep 1; echo slept").await;
     on.types("/cost");
     on.sees("/cost is in the next prompt").await;
+    on.shows("» /cost").await;
+    on.keys("x");
     on.sees("It ran.").await;
-    on.shows("> /cost").await;
-    on.keys("\r");
+    on.shows("> /costx").await;
+    on.keys("\x7f\r");
     on.shows("this chat:").await;
     assert!(!model.asked().iter().any(|asked| asked.contains("/cost")));
 }

@@ -4,7 +4,7 @@ mod clouds;
 
 use anyhow::Result;
 use looptree::ModelConfig;
-use looptree::model::{InvalidModelName, key_variable};
+use looptree::model::key_variable;
 use looptree::providers::{ProviderRegistry, catalogue};
 
 use crate::exit::usage;
@@ -50,14 +50,14 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
         return Err(usage(format!("the name of the model has control characters: {}", text.escape_debug())));
     }
     let url = settings.base_url.value.as_deref();
-    let described = text.trim_start().starts_with('{');
-    let known = if described { described_by(text)? } else { catalogue::named(text) };
-    let mut model = match (known, url) {
-        (Ok(model), _) => clouds::located(model, environment),
+    let model = match (catalogue::named(text), url) {
+        _ if text.trim_start().starts_with('{') => described_by(text)?,
+        (Ok(model), _) => model,
         // A plain id, or one with a slash that is no provider's: a model of the server that is named.
         (Err(_), Some(_)) => catalogue::named(&format!("local/{text}")).map_err(|e| usage(e.to_string()))?,
         (Err(error), None) => return Err(usage(error.to_string())),
     };
+    let mut model = clouds::located(model, environment);
     if let Some(url) = url {
         model = model.with_base_url(url);
     } else if model.provider == "local" {
@@ -103,11 +103,11 @@ pub(crate) fn by_name(text: &str, settings: &Settings) -> Result<ModelConfig> {
 }
 
 /// Reads a model with further settings from a JSON object.
-fn described_by(text: &str) -> Result<Result<ModelConfig, InvalidModelName>> {
-    let model = serde_json::from_str(text);
-    model
-        .map(|model| Ok(catalogue::configure(model)))
-        .map_err(|error| usage(format!("the model is no name and no JSON description of a model: {error}")))
+fn described_by(text: &str) -> Result<ModelConfig> {
+    let model = serde_json::from_str(text).map_err(|error| {
+        usage(format!("the model is no name and no JSON description of a model: {error}"))
+    })?;
+    Ok(catalogue::configure(model))
 }
 
 /// Returns the model with the prices and the context window of the settings. A budget of money needs prices.

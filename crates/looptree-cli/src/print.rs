@@ -79,13 +79,12 @@ pub(crate) async fn run(
     if watched.ended == Some(Ended::Completed) && form == Events::Shown {
         let mut out = std::io::stdout().lock();
         let answer = watched.answer.trim_end();
-        // On one terminal the answer was shown while it arrived.
-        if out.is_terminal() && screen.live && !screen.is_quiet() {
-            return Ok(if watched.cut_off { Exit::Failed } else { Exit::Done });
-        }
+        let on_terminal = out.is_terminal();
+        // On a terminal that shows both, the answer was shown while it arrived.
+        let was_shown = on_terminal && screen.live && !screen.is_quiet();
         // A program that reads the answer gets it unchanged.
-        let answer = if out.is_terminal() { Cow::from(plain(answer)) } else { Cow::from(answer) };
-        if writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
+        let answer = if on_terminal { Cow::from(plain(answer)) } else { Cow::from(answer) };
+        if !was_shown && writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
             return Ok(Exit::Unread);
         }
     }

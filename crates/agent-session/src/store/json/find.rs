@@ -34,8 +34,8 @@ pub(super) fn open_ids(store: &JsonStore) -> Result<Vec<SessionId>, SessionError
     let looked = entries::each(&entries::of(store)?, |entry| summaries::read(store, entry, &[]));
     for (entry, listed) in looked {
         let can_be_open = match listed {
-            Ok(None) | Err(SessionError::NotFound { .. }) => false,
-            Ok(Some(listed)) => listed.summary.status.is_some_and(can_be_open),
+            Err(SessionError::NotFound { .. }) => false,
+            Ok(listed) => listed.summary.status.is_some_and(can_be_open),
             Err(_) => true,
         };
         if can_be_open {
@@ -65,13 +65,12 @@ pub(super) fn unfinished(store: &JsonStore) -> Result<UnfinishedSessions, Sessio
 
 fn unfinished_of(store: &JsonStore, entry: &Entry) -> Result<Option<Unfinished>, SessionError> {
     match summaries::read(store, entry, &[]) {
-        Ok(None) => Ok(None),
-        Ok(Some(listed)) if !listed.summary.status.is_some_and(can_be_open) => Ok(None),
-        Ok(Some(Listed { summary, waits: Some(waits), .. })) => {
+        Ok(listed) if !listed.summary.status.is_some_and(can_be_open) => Ok(None),
+        Ok(Listed { summary, waits: Some(waits), .. }) => {
             let lock = store.lock_of(entry.id.as_str())?;
             Ok(waits.unfinished(summary, || write_lock::is_held(&lock)))
         }
-        Ok(Some(_)) | Err(_) => store.load_session(&entry.id)?.unfinished(),
+        Ok(_) | Err(_) => store.load_session(&entry.id)?.unfinished(),
     }
 }
 
@@ -81,8 +80,8 @@ pub(super) fn deferring_ids(store: &JsonStore) -> Result<Vec<SessionId>, Session
     let mut found = Vec::new();
     for (entry, listed) in entries::each(&entries::of(store)?, |entry| summaries::read(store, entry, &[])) {
         let can_wait = match listed {
-            Ok(None) | Err(SessionError::NotFound { .. }) => false,
-            Ok(Some(listed)) => listed.waits.is_none_or(|waits| waits.has_deferred),
+            Err(SessionError::NotFound { .. }) => false,
+            Ok(listed) => listed.waits.is_none_or(|waits| waits.has_deferred),
             Err(_) => true,
         };
         if can_wait {
@@ -106,9 +105,7 @@ fn look(
     query: &SessionQuery,
     asked: &[String],
 ) -> Result<Option<FoundSession>, SessionError> {
-    let Some(Listed { mut summary, hits, .. }) = summaries::read(store, entry, asked)? else {
-        return Ok(None);
-    };
+    let Listed { mut summary, hits, .. } = summaries::read(store, entry, asked)?;
     if summary.status == Some(LoopStatus::Running) && !write_lock::is_held(&store.lock_of(entry.id.as_str())?)
     {
         summary.status = Some(LoopStatus::Interrupted);

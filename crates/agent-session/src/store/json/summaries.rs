@@ -50,21 +50,17 @@ enum Journal {
     Unknown,
 }
 
-/// Returns the summary of a session, and the places of these words. `None` if the session has no content.
+/// Returns the summary of a session, and the places of these words.
 ///
 /// # Errors
 /// [`SessionError::NotFound`] when the session does not exist any more; also when it cannot be read.
-pub(super) fn read(
-    store: &JsonStore,
-    entry: &Entry,
-    asked: &[String],
-) -> Result<Option<Listed>, SessionError> {
+pub(super) fn read(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Listed, SessionError> {
     if !entry.has_journal {
         return of_file(store, entry, asked);
     }
     for attempt in 1..=TRIES {
         match of_journal(store, entry, asked)? {
-            Journal::Listed(listed) => return Ok(Some(*listed)),
+            Journal::Listed(listed) => return Ok(*listed),
             Journal::Absent => return of_file(store, entry, asked),
             Journal::Unknown => break,
             Journal::Differs if !write_lock::is_held(&store.lock_of(entry.id.as_str())?) => break,
@@ -74,29 +70,24 @@ pub(super) fn read(
     }
     let session = store.read(entry.id.as_str())?.into_session();
     let hits = hits(texts_of(&session), asked);
-    Ok(Some(Listed { summary: SessionSummary::of(&session), waits: None, hits }))
+    Ok(Listed { summary: SessionSummary::of(&session), waits: None, hits })
 }
 
-fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Option<Listed>, SessionError> {
+fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Listed, SessionError> {
     let id = entry.id.as_str();
     let path = store.path_of(id)?;
     let (file, size) = files::open(&path, store.max_file_bytes())?.ok_or_else(|| store.not_found(id))?;
-    if size == 0 {
-        // Nothing writes an empty file, so that this is damage, which a load reports.
-        store.read(id)?;
-        return Ok(None);
-    }
     let mut file = BufReader::new(file);
     if !is_form2(&path, &mut file)? {
         let session = read_form1(&path, file, size, id)?;
-        return Ok(Some(Listed { summary: session.summary(), waits: None, hits: session.hits(asked) }));
+        return Ok(Listed { summary: session.summary(), waits: None, hits: session.hits(asked) });
     }
     let FileHead { summary, waits, .. } = form2::read_head(&path, &mut file, id)?;
     let mut search = Search::new(asked);
     if !asked.is_empty() {
         search.file(&path, file)?;
     }
-    Ok(Some(Listed { summary, waits, hits: search.finish() }))
+    Ok(Listed { summary, waits, hits: search.finish() })
 }
 
 fn of_journal(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Journal, SessionError> {

@@ -13,7 +13,7 @@ use crate::hooks::{ToolCallInfo, Verdict};
 use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
 use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
-use crate::tool::validate::shown;
+use crate::tool::validate::{shown, unquoted};
 use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
 
 /// The question about a call with side effects that had started when the run was interrupted.
@@ -160,6 +160,7 @@ fn checked_arguments(
             shown(call.arguments.text(), MAX_ARGUMENTS_SHOWN)
         )
     })?;
+    // The validator reads an object in a string as well, which would be too late: the tool prepares what it is about to receive.
     let prepared = tool.prepare_arguments(unquoted(value));
     let Some(schema) = tools.schema(call.name.as_str()) else { return Ok(prepared) };
     config
@@ -167,14 +168,6 @@ fn checked_arguments(
         .validator
         .validate(schema, prepared)
         .map_err(|errors| format!("The call of {} was not executed. {errors}", call.name))
-}
-
-/// Returns the object that a model has sent as the text of a JSON string. The validator reads such a text as well, which would be
-/// too late: the tool prepares what it is about to receive.
-fn unquoted(value: &Value) -> Value {
-    let object =
-        value.as_str().and_then(|text| serde_json::from_str(text.trim()).ok()).filter(Value::is_object);
-    object.unwrap_or_else(|| value.clone())
 }
 
 /// A call as the `before_tool` hooks left it.

@@ -34,6 +34,7 @@ use std::fmt;
 use serde_json::Value;
 
 use crate::message::MAX_ARGUMENTS_SHOWN;
+pub(crate) use coerce::unquoted;
 
 /// The maximum number of errors that are listed.
 pub const MAX_ARGUMENT_ERRORS: usize = 32;

@@ -110,6 +110,12 @@ fn number(text: &str, fractions: bool) -> Option<Value> {
     Some(if fractions { number } else { whole(&number).unwrap_or(number) })
 }
 
+/// Returns the object that a model has sent as the text of a JSON string; other values as they are.
+pub(crate) fn unquoted(value: &Value) -> Value {
+    let object = value.as_str().and_then(|text| structure(text.trim(), true, false));
+    object.unwrap_or_else(|| value.clone())
+}
+
 /// Parses an object or a list that was sent as text.
 fn structure(text: &str, object: bool, array: bool) -> Option<Value> {
     let likely = (object && text.starts_with('{')) || (array && text.starts_with('['));

@@ -183,9 +183,10 @@ impl<'a> Page<'a> {
         if self.in_title {
             let shown = text.chars().map(|c| if c.is_whitespace() { ' ' } else { c });
             for c in shown.filter(|c| !c.is_control()) {
-                if self.title.len() + c.len_utf8() <= MAX_TITLE_BYTES {
-                    self.title.push(c);
+                if self.title.len() + c.len_utf8() > MAX_TITLE_BYTES {
+                    break;
                 }
+                self.title.push(c);
             }
             return;
         }

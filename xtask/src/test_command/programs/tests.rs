@@ -2,9 +2,10 @@ use serde_json::json;
 
 use super::*;
 
-fn shell(text: &str) -> Program {
+#[cfg(unix)]
+fn shell(within: &Path, text: &str) -> Program {
     use std::os::unix::fs::PermissionsExt as _;
-    let folder = tempfile::tempdir().unwrap().keep();
+    let folder = tempfile::tempdir_in(within).unwrap().keep();
     let executable = folder.join("program");
     std::fs::write(&executable, format!("#!/bin/sh\n{text}\n")).unwrap();
     std::fs::set_permissions(&executable, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -42,29 +43,42 @@ fn programs_are_those_of_tests() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn results_are_added_up_and_a_program_that_fails_or_is_killed_is_a_failure() {
+    let dir = tempfile::tempdir().unwrap();
     let passed = "echo 'test result: FAILED. 0 passed; 9 failed; 0 ignored, says a test'; \
         echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out'";
     let mut totals = Totals::default();
-    assert!(run(&[shell(passed), shell(passed)], &mut totals).unwrap());
+    assert!(run(&[shell(dir.path(), passed), shell(dir.path(), passed)], &mut totals).unwrap());
     assert_eq!(totals, Totals { programs: 2, passed: 4, failed: 0, ignored: 2 });
     for bad in ["echo 'test result: FAILED. 0 passed; 1 failed; 0 ignored' >&2; exit 101", "kill -9 $$"] {
-        assert!(!run(&[shell(passed), shell(bad), shell(passed)], &mut Totals::default()).unwrap(), "{bad}");
+        assert!(
+            !run(
+                &[shell(dir.path(), passed), shell(dir.path(), bad), shell(dir.path(), passed)],
+                &mut Totals::default()
+            )
+            .unwrap(),
+            "{bad}"
+        );
     }
     assert!(run(&[], &mut Totals::default()).unwrap());
 }
 
+#[cfg(unix)]
 #[test]
 fn a_program_sees_its_package_as_under_cargo() {
+    let dir = tempfile::tempdir().unwrap();
     let passes =
         "test $CARGO_PKG_NAME = a && test $CARGO_PKG_VERSION = 0.1.0 && test $CARGO_MANIFEST_DIR = $PWD";
-    assert!(run(&[shell(passes)], &mut Totals::default()).unwrap());
+    assert!(run(&[shell(dir.path(), passes)], &mut Totals::default()).unwrap());
 }
 
+#[cfg(unix)]
 #[test]
 fn a_program_that_cannot_be_started_is_an_error() {
-    let mut missing = shell("true");
+    let dir = tempfile::tempdir().unwrap();
+    let mut missing = shell(dir.path(), "true");
     missing.executable = missing.package.join("nothing");
     let error = run(&[missing], &mut Totals::default()).unwrap_err();
     assert!(format!("{error:#}").contains("nothing"), "{error:#}");

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use looptree::model::Secret;
-use looptree::providers::{ProviderRegistry, catalogue};
+use looptree::providers::ProviderRegistry;
+use looptree::providers::catalogue::{self, ModelFacts};
 
 use crate::args::Flags;
 use crate::choose::has_key;
@@ -15,24 +16,32 @@ use crate::settings::{Settings, project_file, user_file};
 use crate::setup::sessions_of;
 use crate::text::{chain, tokens};
 
-/// Lists the known models.
-pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
-    let filter = filter.unwrap_or_default().to_lowercase();
-    let name = |provider: &str, id: &str| format!("{provider}/{id}");
-    // A model that this build cannot call is not listed.
+/// Returns the known models that this build can call and whose name contains a text, by name.
+pub(crate) fn known_models(filter: &str) -> Vec<&'static ModelFacts> {
+    let filter = filter.to_lowercase();
     let registry = ProviderRegistry::default();
     let mut models: Vec<_> = catalogue::models()
         .iter()
         .filter(|model| registry.serves(model.api))
-        .filter(|model| name(&model.provider, &model.id).to_lowercase().contains(&filter))
+        .filter(|model| name(model).to_lowercase().contains(&filter))
         .collect();
-    models.sort_by_key(|model| name(&model.provider, &model.id));
-    models.dedup_by_key(|model| name(&model.provider, &model.id));
+    models.sort_by_key(|model| name(model));
+    models.dedup_by_key(|model| name(model));
+    models
+}
+
+fn name(model: &ModelFacts) -> String {
+    format!("{}/{}", model.provider, model.id)
+}
+
+/// Lists the known models.
+pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
+    let models = known_models(filter.unwrap_or_default());
     if models.is_empty() {
         screen.line("no model with this name is in the catalogue; a model without an entry works, too");
         return Exit::Done;
     }
-    let width = models.iter().map(|model| name(&model.provider, &model.id).len()).max().unwrap_or(0);
+    let width = models.iter().map(|model| name(model).len()).max().unwrap_or(0);
     let mut missing = false;
     for model in models {
         let key = has_key(&model.provider);
@@ -44,11 +53,7 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
         } else {
             "price unknown".to_owned()
         };
-        let line = format!(
-            "{} {:width$}  {window:>6}  {price}",
-            if key { '*' } else { ' ' },
-            name(&model.provider, &model.id)
-        );
+        let line = format!("{} {:width$}  {window:>6}  {price}", if key { '*' } else { ' ' }, name(model));
         screen.line(&if key { line } else { screen.paint(Style::Dim, &line) });
     }
     if missing {

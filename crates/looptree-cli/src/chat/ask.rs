@@ -124,7 +124,7 @@ impl Asker<'_> {
         self.screen.paragraph(Style::Dim, "", text);
     }
 
-    /// Reads a line; `None` for Ctrl-C.
+    /// Reads a line; `None` for Ctrl-C or Esc.
     async fn read(&self, label: &str, keys: &mut Keys) -> Option<(String, Source)> {
         if !self.screen.live {
             self.screen.ask(&format!("  {label}"));
@@ -133,7 +133,7 @@ impl Asker<'_> {
         let read = loop {
             match keys.next().await {
                 Typed::Line(text, source) => break Some((text, source)),
-                Typed::Interrupt => break None,
+                Typed::Interrupt | Typed::Stop => break None,
                 Typed::Changed => self.screen.typing(&keys.text),
                 Typed::Other => {}
             }

@@ -12,6 +12,8 @@ use super::ask::paged;
 use super::editor::Editor;
 use crate::approval::{Approvals, described};
 use crate::args::Approve;
+use crate::choose::has_key;
+use crate::lists::known_models;
 use crate::screen::{Style, diff_lines};
 use crate::setup::{compaction, context_of};
 use crate::text::{brief, tokens, wrap};
@@ -19,7 +21,7 @@ use crate::{choose, money};
 
 /// A command: its name, its arguments, and what it does.
 const COMMANDS: &[(&str, &str, &str)] = &[
-    ("/model", "[NAME]", "shows the model, or uses another one from the next prompt on"),
+    ("/model", "[NAME]", "shows the model and those with a key, or uses another one from the next prompt on"),
     ("/plan", "[on|off]", "shows the plan; on: tools that change something are denied; off: they are not"),
     ("/cost", "", "shows tokens and cost of this chat and of the session"),
     ("/diff", "", "shows what the session has changed in files"),
@@ -71,7 +73,10 @@ impl Chat<'_> {
             ["/quit" | "/exit"] => return Ok(false),
             ["/help"] => self.help(),
             ["/clear"] => editor.clear_screen(),
-            ["/model"] => self.show_model(),
+            ["/model"] => {
+                self.show_model();
+                self.show_models();
+            }
             ["/model", name] => self.set_model(name)?,
             ["/plan"] => self.show_plan(),
             ["/plan", "on"] => self.plan_only(true),
@@ -127,7 +132,7 @@ impl Chat<'_> {
         }
         for text in [
             "Alt-Enter or Ctrl-J begins a new line, and a paste is one prompt. Text that you type during a run is sent into it with Enter.",
-            "Ctrl-C clears the line, then interrupts the run; twice on an empty line it ends the chat. Ctrl-D ends it, too. Ctrl-R searches the history.",
+            "Ctrl-C or Esc clears the line, then interrupts the run. Ctrl-C twice on an empty line ends the chat, and so does Ctrl-D. Ctrl-R searches the history.",
         ] {
             self.screen.paragraph(Style::Dim, "", text);
         }
@@ -139,6 +144,20 @@ impl Chat<'_> {
             model.context_window.map_or_else(|| "unknown".to_owned(), |window| tokens(window.into()));
         let text = format!("{}/{}, context window {window}", model.provider, model.id);
         self.screen.paragraph(Style::Plain, "", &text);
+    }
+
+    /// Lists the models that the user has a key for.
+    fn show_models(&self) {
+        let names: Vec<String> = known_models("")
+            .into_iter()
+            .filter(|model| has_key(&model.provider))
+            .map(|model| format!("{}/{}", model.provider, model.id))
+            .collect();
+        let text = match &names[..] {
+            [] => "no key of a provider is set; `looptree models` lists the known models".to_owned(),
+            names => format!("models with a key: {}", names.join(", ")),
+        };
+        self.screen.paragraph(Style::Dim, "", &text);
     }
 
     fn set_model(&mut self, name: &str) -> Result<()> {

@@ -25,6 +25,8 @@ pub(super) enum Typed {
     Line(String, Source),
     /// Ctrl-C on an empty line.
     Interrupt,
+    /// Esc on an empty line, which interrupts a run and never ends the program.
+    Stop,
     Other,
 }
 
@@ -153,10 +155,9 @@ impl Keys {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
             KeyCode::Char('c') if control && self.text.is_empty() => Typed::Interrupt,
-            KeyCode::Char('c' | 'u') if control => {
-                self.clear();
-                Typed::Changed
-            }
+            KeyCode::Esc if self.text.is_empty() => Typed::Stop,
+            KeyCode::Char('c' | 'u') if control => self.emptied(),
+            KeyCode::Esc => self.emptied(),
             KeyCode::Char('w') if control => {
                 let end = self.text.trim_end().rfind(char::is_whitespace).map_or(0, |at| at + 1);
                 self.text.truncate(end);
@@ -182,6 +183,11 @@ impl Keys {
             }
             _ => Typed::Other,
         }
+    }
+
+    fn emptied(&mut self) -> Typed {
+        self.clear();
+        Typed::Changed
     }
 
     fn enter(&mut self) -> Typed {

@@ -107,12 +107,12 @@ impl Chat<'_> {
                             // The run is given up; its session is as it was journaled.
                             return (Ending::Exit, Vec::new());
                         }
-                        Typed::Interrupt => {
+                        Typed::Interrupt | Typed::Stop if !interrupted => {
                             interrupted = true;
                             self.screen.stopping();
                             agent.abort();
                         }
-                        Typed::Other => {}
+                        Typed::Interrupt | Typed::Stop | Typed::Other => {}
                     }
                     continue;
                 }
@@ -157,9 +157,8 @@ impl Chat<'_> {
 
     /// Tells the user that a command waits for the end of the run.
     fn postponed(&self, command: &str) {
-        let text = format!(
-            "{command} is in the next prompt; commands work when no run is open (Ctrl-C interrupts it)"
-        );
+        let text =
+            format!("{command} is in the next prompt; commands work when no run is open (Esc interrupts it)");
         self.screen.paragraph(Style::Dim, "", &text);
     }
 

@@ -130,6 +130,31 @@ async fn a_second_ctrl_c_during_a_run_ends_the_chat() {
     assert_eq!(dir.session_ids().len(), 1, "the session is kept");
 }
 
+/// Esc interrupts a run, and a second one does not end the chat.
+#[tokio::test]
+async fn escape_clears_the_line_and_interrupts_the_run() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &["--yes"]);
+    on.prompts().await;
+    on.types("exec touch began; sleep 50; touch ended");
+    while !dir.path().join("began").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    on.keys("half");
+    on.shows("» half").await;
+    for _ in 0..3 {
+        on.keys("\x1b");
+        // Without a pause, the second one would be the beginning of a sequence of keys.
+        tokio::time::sleep(std::time::Duration::from_millis(150)).await;
+    }
+    on.sees("interrupted; the conversation so far is kept").await;
+    on.prompts().await;
+    on.types("say more");
+    on.sees("It is more.").await;
+    assert!(!dir.path().join("ended").exists());
+}
+
 #[tokio::test]
 async fn the_history_outlasts_the_chat_and_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -252,6 +277,7 @@ async fn the_other_commands_show_and_change_what_they_say() {
     for (typed, said) in [
         ("/help", "/compare A B"),
         ("/tools", "write_file: "),
+        ("/model", "no key of a provider is set"),
         ("/model", "local/scripted, context window unknown"),
         ("/model local/other", "local/other"),
         ("/plan", "there is no plan"),
@@ -306,7 +332,7 @@ async fn the_help_breaks_no_word_at_eighty_columns() {
     for sentence in [
         "/plan [on|off]   shows the plan; on: tools that change something are denied; off: they are not",
         "/rewind N        goes back to the end of turn N, 0 for the beginning; later turns stay in the session",
-        "Ctrl-C clears the line, then interrupts the run; twice on an empty line it ends the chat.",
+        "Ctrl-C or Esc clears the line, then interrupts the run. Ctrl-C twice on an empty line ends the chat, and so does Ctrl-D.",
     ] {
         assert!(joined.contains(sentence), "{lines}");
     }

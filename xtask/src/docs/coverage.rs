@@ -8,6 +8,9 @@ use crate::workspace::SourceFile;
 /// The page with the features of `looptree`.
 const FEATURES: &str = "docs/reference/features.md";
 
+/// The page that names every feature.
+const README: &str = "README.md";
+
 /// Where the features are declared.
 const MANIFEST: &str = "crates/looptree/Cargo.toml";
 
@@ -28,7 +31,8 @@ pub(super) fn summary(summary: &Page, pages: &[Page], findings: &mut Vec<Finding
     }
 }
 
-/// Every feature of `looptree` is a row of the page, with the right default, and every row is a feature.
+/// Every feature of `looptree` is a row of the page, with the right default, and every row is a feature. The README names
+/// all of them.
 pub(super) fn features(files: &[SourceFile], findings: &mut Vec<Finding>) {
     let text = |path: &str| files.iter().find(|f| f.path == path).map_or("", |f| f.text.as_str());
     let declared = declared_features(text(MANIFEST));
@@ -47,6 +51,10 @@ pub(super) fn features(files: &[SourceFile], findings: &mut Vec<Finding>) {
             }
             Some(_) => {}
         }
+    }
+    let readme = text(README);
+    for name in declared.keys().filter(|name| !readme.contains(&format!("`{name}`"))) {
+        findings.push(Finding::new(README, 0, format!("does not name the feature `{name}`")));
     }
     for (name, (line, _)) in rows {
         findings.push(Finding::new(FEATURES, line, format!("`looptree` has no feature `{name}`")));

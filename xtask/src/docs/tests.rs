@@ -95,15 +95,22 @@ fn the_page_of_features_has_each_feature_with_its_default() {
         [("a".to_owned(), true), ("b-c".to_owned(), false)]
     );
     let page = "| feature | content | default |\n|---|---|---|\n| `a` | A. | no |\n| `d` | D. | no |\n";
-    let files = [file("crates/looptree/Cargo.toml", manifest), file("docs/reference/features.md", page)];
+    let files = [
+        file("crates/looptree/Cargo.toml", manifest),
+        file("docs/reference/features.md", page),
+        file("README.md", "With `a`."),
+    ];
     let mut findings = Vec::new();
     coverage::features(&files, &mut findings);
     let texts = texts(&findings);
-    assert_eq!(texts.len(), 3, "{texts:?}");
-    assert!(
-        texts[0].contains("default of `a`")
-            && texts[1].contains("`b-c`")
-            && texts[2].contains("no feature `d`")
+    assert_eq!(
+        texts,
+        [
+            "docs/reference/features.md:3: the default of `a` is wrong",
+            "docs/reference/features.md: has no row for the feature `b-c`",
+            "README.md: does not name the feature `b-c`",
+            "docs/reference/features.md:4: `looptree` has no feature `d`"
+        ]
     );
 }
 

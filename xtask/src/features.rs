@@ -86,9 +86,9 @@ pub(crate) struct Combination {
 /// Which combinations are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// Each library with no feature; the facade also with its defaults. Clippy checks all features together.
-    Ends,
-    /// Besides these, each library with all features and with each feature alone, and pairs of features of the facade.
+    /// The facade with no feature and with its defaults. Clippy checks all features together.
+    Facade,
+    /// Each library with no feature, with each feature alone and with all; the facade also with its defaults and with pairs.
     Each,
 }
 
@@ -96,32 +96,32 @@ pub(crate) enum Scope {
 fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Combination> {
     let mut all = Vec::new();
     // The command is no library: clippy checks it with all features, and its tests with none.
-    for package in metadata.members().filter(|p| p.is_published() && p.name != PROGRAM) {
+    let libraries = metadata.members().filter(|p| p.is_published() && p.name != PROGRAM);
+    for package in libraries.filter(|p| scope == Scope::Each || p.name == FACADE) {
         let mut add = |arguments: &[&str]| {
             let arguments = arguments.iter().map(|a| (*a).to_owned()).collect();
             all.push(Combination { package: package.name.clone(), arguments });
         };
+        add(&["--no-default-features"]);
+        if package.name == FACADE {
+            add(&[]);
+        }
+        if scope == Scope::Facade {
+            continue;
+        }
         let features: Vec<&str> = names(package)
             .filter(|f| *f != "default" && (native_tls || !brings_native_tls(package, f)))
             .collect();
-        add(&["--no-default-features"]);
         if features.is_empty() {
             continue;
         }
-        if scope == Scope::Each {
-            for feature in &features {
-                add(&["--no-default-features", "--features", feature]);
-            }
+        for feature in &features {
+            add(&["--no-default-features", "--features", feature]);
         }
-        if scope == Scope::Each {
-            add(&["--no-default-features", "--features", &features.join(",")]);
-        }
+        add(&["--no-default-features", "--features", &features.join(",")]);
         if package.name == FACADE {
-            add(&[]);
-            for pair in FACADE_PAIRS {
-                if scope == Scope::Each && pair.split(',').all(|f| features.contains(&f)) {
-                    add(&["--no-default-features", "--features", pair]);
-                }
+            for pair in FACADE_PAIRS.iter().filter(|pair| pair.split(',').all(|f| features.contains(&f))) {
+                add(&["--no-default-features", "--features", pair]);
             }
         }
     }

@@ -36,8 +36,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     if let Some(unknown) = arguments.first() {
         bail!("`cargo xtask package` takes no argument, but got `{unknown}`");
     }
+    check_with(workspace, user::Scope::All)
+}
+
+/// The checks of CI: the programs that take long to compile are left to the weekly run.
+pub(crate) fn run_for_ci(workspace: &Workspace) -> anyhow::Result<bool> {
+    check_with(workspace, user::Scope::Facade)
+}
+
+fn check_with(workspace: &Workspace, scope: user::Scope) -> anyhow::Result<bool> {
     match prepare(workspace)? {
-        Some(unpacked) => user::compile(workspace, &unpacked, &workspace.root.join(FOLDER).join("user")),
+        Some(unpacked) => {
+            user::compile(workspace, &unpacked, &workspace.root.join(FOLDER).join("user"), scope)
+        }
         None => Ok(false),
     }
 }

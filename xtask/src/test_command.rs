@@ -11,6 +11,9 @@ use crate::cargo;
 use crate::features;
 use crate::workspace::Workspace;
 
+/// The package with the examples.
+const EXAMPLES: &str = "looptree-examples";
+
 /// The package that uses Looptree from outside of the workspace.
 const EXTEND: &str = "examples/extend/Cargo.toml";
 
@@ -30,7 +33,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     }
     // The examples first, with the features a newcomer gets: what the README shows has to compile. The tests below build
     // them with all features.
-    if !cargo::run(&workspace.root, &["check", "--locked", "--workspace", "--examples"], &[])? {
+    if !cargo::run(&workspace.root, &["check", "--locked", "-p", EXAMPLES, "--examples"], &[])? {
         say!("the examples do not compile");
         return Ok(false);
     }

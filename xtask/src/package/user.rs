@@ -23,8 +23,22 @@ fn is_library(package: &&Unpacked) -> bool {
     package.name != PROGRAM
 }
 
+/// How much is compiled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// The program that uses the facade, with its default features.
+    Facade,
+    /// Both programs, the examples of the READMEs, and the facade with all features.
+    All,
+}
+
 /// Writes the programs into `folder`, compiles them and runs that of the single crates; `false` if one fails.
-pub(super) fn compile(workspace: &Workspace, packages: &[Unpacked], folder: &Path) -> anyhow::Result<bool> {
+pub(super) fn compile(
+    workspace: &Workspace,
+    packages: &[Unpacked],
+    folder: &Path,
+    scope: Scope,
+) -> anyhow::Result<bool> {
     for (name, program) in [("facade", FACADE_PROGRAM), ("single", SINGLE_PROGRAM)] {
         std::fs::create_dir_all(folder.join(name).join("src"))?;
         std::fs::write(folder.join(name).join("src/main.rs"), program)?;
@@ -44,6 +58,7 @@ pub(super) fn compile(workspace: &Workspace, packages: &[Unpacked], folder: &Pat
         &["test", "--quiet", "--offline", "-p", "looptree-user-single", "--doc"],
         &["check", "--quiet", "--offline", "-p", "looptree-user-facade", "--features", "looptree/full"],
     ];
+    let steps = if scope == Scope::All { &steps[..] } else { &steps[..1] };
     for step in steps {
         if !cargo::run(folder, step, &environment)? {
             say!(

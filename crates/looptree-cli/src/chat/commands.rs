@@ -3,7 +3,9 @@
 use anyhow::{Context as _, Result, bail};
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{CompactionChange, CompactionContext, CompactionStrategy as _};
+use looptree::model::key_variable;
 use looptree::prelude::*;
+use looptree::providers::catalogue::ModelFacts;
 use looptree::tools::file_change::changes_of;
 use looptree::tools::plan;
 
@@ -146,11 +148,13 @@ impl Chat<'_> {
         self.screen.paragraph(Style::Plain, "", &text);
     }
 
-    /// Lists the models that the user has a key for.
+    /// Lists the models that the user has a key for. What a local server has is not known.
     fn show_models(&self) {
+        let has_key =
+            |model: &&ModelFacts| key_variable(&model.provider).is_some() && has_key(&model.provider);
         let names: Vec<String> = known_models("")
             .into_iter()
-            .filter(|model| has_key(&model.provider))
+            .filter(has_key)
             .map(|model| format!("{}/{}", model.provider, model.id))
             .collect();
         let text = match &names[..] {

@@ -55,8 +55,8 @@ cargo xtask COMMAND
   docs [--check | --write]
                          checks the pages (links, code blocks, features, limits, quoted errors) and builds the book and the API
                          documentation; --check only checks, --write writes docs/reference/limits.md
-  features               checks each library with no feature, with each feature alone and with all (ci leaves out the single ones)
-  package                packs the crates and compiles users' programs against the packed files
+  features               checks each library with no feature, with each feature alone and with all (ci checks the facade only)
+  package                packs the crates and compiles users' programs against the packed files (ci compiles one of them)
   release --dry-run [--version X] [--baseline REV] [--profile P] [--only STEP,STEP | --without STEP,STEP]
                          checks, builds and installs what a release would publish, and publishes nothing (not in ci, except the first steps)
   release --order        prints the packages in the order in which they are published

@@ -51,14 +51,15 @@ pub(super) fn compile(
     std::fs::copy(workspace.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
     let target = workspace.root.join("target").display().to_string();
     let environment = [("CARGO_TARGET_DIR", target.as_str())];
-    let steps: [&[&str]; 4] = [
-        // Checked and not linked, so that the dependencies which the step `features` has checked are used again.
-        &["check", "--quiet", "--offline", "-p", "looptree-user-facade"],
-        &["run", "--quiet", "--offline", "-p", "looptree-user-single"],
-        &["test", "--quiet", "--offline", "-p", "looptree-user-single", "--doc"],
-        &["check", "--quiet", "--offline", "-p", "looptree-user-facade", "--features", "looptree/full"],
-    ];
-    let steps = if scope == Scope::All { &steps[..] } else { &steps[..1] };
+    // Checked and not linked, so that the dependencies which the step `features` has checked are used again.
+    let mut steps: Vec<&[&str]> = vec![&["check", "--quiet", "--offline", "-p", "looptree-user-facade"]];
+    if scope == Scope::All {
+        steps.extend::<[&[&str]; 3]>([
+            &["run", "--quiet", "--offline", "-p", "looptree-user-single"],
+            &["test", "--quiet", "--offline", "-p", "looptree-user-single", "--doc"],
+            &["check", "--quiet", "--offline", "-p", "looptree-user-facade", "--features", "looptree/full"],
+        ]);
+    }
     for step in steps {
         if !cargo::run(folder, step, &environment)? {
             say!(

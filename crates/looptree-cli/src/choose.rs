@@ -34,7 +34,7 @@ pub(crate) async fn choose(settings: &Settings) -> Result<Option<ModelConfig>> {
     }
     for name in USUAL {
         let provider = name.split('/').next().unwrap_or_default();
-        if has_key(provider) {
+        if access(provider) == Access::Key {
             return by_name(name, settings).map(Some);
         }
     }
@@ -132,13 +132,25 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
 
-/// Returns whether a provider's key is set, or the provider needs none.
-pub(crate) fn has_key(provider: &str) -> bool {
-    if let Some(has) = clouds::has_credentials(provider, environment) {
-        return has;
-    }
-    let Some(variable) = key_variable(provider) else { return true };
-    environment(variable).is_some() || matches!(stored_keys::key(provider), Stored::Key(_))
+/// What the user has to call a provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Key,
+    /// The provider needs no key, such as a server on this machine.
+    Open,
+    Missing,
+}
+
+/// Returns what the user has to call a provider.
+pub(crate) fn access(provider: &str) -> Access {
+    let has = match (clouds::has_credentials(provider, environment), key_variable(provider)) {
+        (Some(has), _) => has,
+        (None, None) => return Access::Open,
+        (None, Some(variable)) => {
+            environment(variable).is_some() || matches!(stored_keys::key(provider), Stored::Key(_))
+        }
+    };
+    if has { Access::Key } else { Access::Missing }
 }
 
 /// Returns the message for a task without a model.

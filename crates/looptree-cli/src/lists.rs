@@ -8,7 +8,7 @@ use looptree::providers::ProviderRegistry;
 use looptree::providers::catalogue::{self, ModelFacts};
 
 use crate::args::Flags;
-use crate::choose::has_key;
+use crate::choose::{Access, access};
 use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style};
@@ -44,7 +44,7 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
     let width = models.iter().map(|model| name(model).len()).max().unwrap_or(0);
     let mut missing = false;
     for model in models {
-        let key = has_key(&model.provider);
+        let key = access(&model.provider) != Access::Missing;
         missing |= !key;
         let window = model.context_window.map_or_else(|| "?".to_owned(), |window| tokens(window.into()));
         let price = if model.cost.is_known() {

@@ -3,9 +3,7 @@
 use anyhow::{Context as _, Result, bail};
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{CompactionChange, CompactionContext, CompactionStrategy as _};
-use looptree::model::key_variable;
 use looptree::prelude::*;
-use looptree::providers::catalogue::ModelFacts;
 use looptree::tools::file_change::changes_of;
 use looptree::tools::plan;
 
@@ -14,7 +12,7 @@ use super::ask::paged;
 use super::editor::Editor;
 use crate::approval::{Approvals, described};
 use crate::args::Approve;
-use crate::choose::has_key;
+use crate::choose::{Access, access};
 use crate::lists::known_models;
 use crate::screen::{Style, diff_lines};
 use crate::setup::{compaction, context_of};
@@ -134,7 +132,7 @@ impl Chat<'_> {
         }
         for text in [
             "Alt-Enter or Ctrl-J begins a new line, and a paste is one prompt. Text that you type during a run is sent into it with Enter.",
-            "Ctrl-C or Esc clears the line, then interrupts the run. Ctrl-C twice on an empty line ends the chat, and so does Ctrl-D. Ctrl-R searches the history.",
+            "Ctrl-C clears the line, then interrupts the run, and so does Esc during a run. Ctrl-C twice on an empty line ends the chat, and so does Ctrl-D. Ctrl-R searches the history.",
         ] {
             self.screen.paragraph(Style::Dim, "", text);
         }
@@ -150,11 +148,9 @@ impl Chat<'_> {
 
     /// Lists the models that the user has a key for. What a local server has is not known.
     fn show_models(&self) {
-        let has_key =
-            |model: &&ModelFacts| key_variable(&model.provider).is_some() && has_key(&model.provider);
         let names: Vec<String> = known_models("")
             .into_iter()
-            .filter(has_key)
+            .filter(|model| access(&model.provider) == Access::Key)
             .map(|model| format!("{}/{}", model.provider, model.id))
             .collect();
         let text = match &names[..] {

@@ -157,8 +157,7 @@ impl Chat<'_> {
 
     /// Tells the user that a command waits for the end of the run.
     fn postponed(&self, command: &str) {
-        let text =
-            format!("{command} is in the next prompt; commands work when no run is open (Esc interrupts it)");
+        let text = format!("{command} is in the next prompt; commands work when no run is open");
         self.screen.paragraph(Style::Dim, "", &text);
     }
 

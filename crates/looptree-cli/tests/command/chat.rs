@@ -308,6 +308,19 @@ async fn the_other_commands_show_and_change_what_they_say() {
 }
 
 #[tokio::test]
+async fn the_models_with_a_key_are_listed_and_those_of_other_providers_are_not() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = on(&dir, &model, 80, &[("NO_COLOR", "1"), ("GROQ_API_KEY", "a-key-of-groq")], &[]);
+    on.prompts().await;
+    on.types("/model");
+    on.sees("models with a key: groq/").await;
+    on.prompts().await;
+    let text = on.text();
+    assert!(!["anthropic/", "ollama/", "a-key-of-groq"].iter().any(|other| text.contains(other)), "{text}");
+}
+
+#[tokio::test]
 async fn a_page_at_eighty_columns() {
     let model = Model::start().await;
     let dir = Project::new();
@@ -326,13 +339,15 @@ async fn the_help_breaks_no_word_at_eighty_columns() {
     let mut on = chat(&dir, &model, &[]);
     on.prompts().await;
     on.types("/help");
-    on.sees("Ctrl-R searches the history.").await;
+    on.sees("Ctrl-R").await;
+    on.prompts().await;
     let lines = on.text();
     let joined = lines.lines().map(str::trim).collect::<Vec<_>>().join(" ");
     for sentence in [
         "/plan [on|off]   shows the plan; on: tools that change something are denied; off: they are not",
         "/rewind N        goes back to the end of turn N, 0 for the beginning; later turns stay in the session",
-        "Ctrl-C or Esc clears the line, then interrupts the run. Ctrl-C twice on an empty line ends the chat, and so does Ctrl-D.",
+        "Ctrl-C clears the line, then interrupts the run, and so does Esc during a run.",
+        "and so does Ctrl-D. Ctrl-R searches the history.",
     ] {
         assert!(joined.contains(sentence), "{lines}");
     }

@@ -236,6 +236,20 @@ async fn a_wrong_key_a_limit_and_a_dead_network_are_said_and_the_chat_goes_on() 
 }
 
 #[tokio::test]
+async fn escape_at_a_question_denies_the_call_and_interrupts_the_run() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("run it");
+    on.shows("y yes, n no").await;
+    on.keys("\x1b");
+    on.sees("interrupted").await;
+    on.prompts().await;
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
+#[tokio::test]
 async fn a_question_of_an_earlier_process_is_asked_in_the_chat() {
     let model = Model::start().await;
     let dir = Project::new();

@@ -6,9 +6,7 @@ use anyhow::bail;
 
 use crate::steps::{self, Outcome};
 use crate::workspace::Workspace;
-use crate::{
-    cargo, conformance, docs, features, package, release, requirements, surface, test_command, tidy,
-};
+use crate::{cargo, docs, features, package, release, requirements, surface, test_command, tidy};
 
 /// The target that agent-core has to compile for without its `system` feature.
 const WASM: &str = "wasm32-unknown-unknown";
@@ -32,7 +30,6 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: doc },
     Step { name: "features", run: |w| found(features::check(w, features::Scope::Facade)?) },
     Step { name: "package", run: |w| found(package::run_for_ci(w)?) },
-    Step { name: "conformance", run: |w| found(conformance::run_for_ci(w)?) },
     Step { name: "wasm", run: wasm },
     Step { name: "deny", run: deny },
 ];

@@ -25,9 +25,6 @@ use report::{Failure, ProtocolReport, Report};
 /// The project's own set.
 pub(crate) const OWN_SET: &str = "crates/agent-providers/conformance";
 
-/// The larger set that may lie beside the project.
-const SHARED_SET: &str = "../shared/fixtures";
-
 /// How many deliveries with pauses run beside each other.
 const AT_ONCE: usize = 32;
 
@@ -51,25 +48,6 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         say_as_is!("{report}");
     }
     Ok(report.passed())
-}
-
-/// What `ci` runs: the project's own set, and of the larger one, where it is there, the protocols that are built in.
-pub(crate) fn run_for_ci(workspace: &Workspace) -> anyhow::Result<bool> {
-    let own = judge(&workspace.root.join(OWN_SET), None)?;
-    say_as_is!("{own}");
-    let mut good = own.passed();
-    let shared = workspace.root.join(SHARED_SET);
-    if !shared.join(manifest::NAME).is_file() {
-        say!("{SHARED_SET} is not here; only the project's own set was run");
-        return Ok(good);
-    }
-    let names = play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)).map(|(name, _)| *name);
-    for name in names.chain([frames::FOLDER]) {
-        let report = judge(&shared, Some(name))?;
-        say_as_is!("{report}");
-        good &= report.passed();
-    }
-    Ok(good)
 }
 
 fn options(arguments: &[String]) -> anyhow::Result<Options> {

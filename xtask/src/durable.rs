@@ -82,6 +82,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
 }
 
 /// Measures sessions against the built-in driver.
+#[cfg(feature = "agents")]
 pub(crate) fn bench(workspace: &Workspace) -> anyhow::Result<bool> {
     if server(&folder(&workspace.root)).is_none() && !install(workspace, &[])? {
         return Ok(false);

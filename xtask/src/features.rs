@@ -86,7 +86,7 @@ pub(crate) struct Combination {
 /// Which combinations are tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// The facade with no feature and with its defaults. Clippy checks all features together.
+    /// The facade with no feature. `cargo xtask test` checks its defaults, with the examples, and clippy all features together.
     Facade,
     /// Each library with no feature, with each feature alone and with all; the facade also with its defaults and with pairs.
     Each,
@@ -103,11 +103,11 @@ fn combinations(metadata: &Metadata, native_tls: bool, scope: Scope) -> Vec<Comb
             all.push(Combination { package: package.name.clone(), arguments });
         };
         add(&["--no-default-features"]);
-        if package.name == FACADE {
-            add(&[]);
-        }
         if scope == Scope::Facade {
             continue;
+        }
+        if package.name == FACADE {
+            add(&[]);
         }
         let features: Vec<&str> = names(package)
             .filter(|f| *f != "default" && (native_tls || !brings_native_tls(package, f)))

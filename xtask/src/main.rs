@@ -7,17 +7,22 @@
 #[macro_use]
 mod output;
 
+#[cfg(feature = "agents")]
 mod bench;
 mod browser;
 mod cargo;
+#[cfg(feature = "agents")]
 mod catalogue;
 mod ci;
+#[cfg(feature = "agents")]
 mod conformance;
 mod crash;
 mod docs;
 mod durable;
 mod features;
+#[cfg(feature = "agents")]
 mod fuzz;
+#[cfg(feature = "agents")]
 mod interop;
 mod live;
 mod mutants;
@@ -25,8 +30,10 @@ mod otel;
 mod package;
 mod postgres;
 mod release;
+#[cfg(feature = "agents")]
 mod requests;
 mod requirements;
+#[cfg(feature = "agents")]
 mod server;
 mod size;
 mod soak;
@@ -48,7 +55,7 @@ cargo xtask COMMAND
 
   test                   checks the examples and runs all tests, including documentation examples
   ci [--only A,B | --without A,B]
-                         runs the steps of CI: fmt, tidy, surface, docs, requirements, release, clippy, test, doc, features, package, conformance, wasm, deny
+                         runs the steps of CI: fmt, tidy, surface, docs, requirements, release, clippy, test, doc, features, package, wasm, deny
   tidy [--only RULE[,RULE]] [--count]
                          checks the rules of the source tree; --count prints totals per rule, crate and file
   surface [--check]      writes docs/surface.md, the counts and names of the public API, and checks its limits
@@ -104,6 +111,20 @@ cargo xtask COMMAND
   bench sim [N]          measures simulated runs, and searches for errors that it plants in a copy of agent-core
 ";
 
+/// The commands that need the feature `agents`.
+#[cfg(not(feature = "agents"))]
+const WITH_AGENTS: &[&str] = &[
+    "acp-client",
+    "bench",
+    "catalogue",
+    "conformance",
+    "fuzz",
+    "interop",
+    "mcp-conformance",
+    "requests",
+    "serve",
+];
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments) {
@@ -129,15 +150,20 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
         "weight" => weight::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "catalogue" => catalogue::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "bench" => bench::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "conformance" => conformance::run(&workspace, rest),
         "crash" => crash::run(&workspace, rest),
         "durable" => durable::run(&workspace, rest),
         "restate" => durable::install(&workspace, rest),
         "browser" => browser::install(&workspace, rest),
         "view-pictures" => browser::pictures(&workspace, rest),
+        #[cfg(feature = "agents")]
         "fuzz" => fuzz::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
         "otel" => otel::run(&workspace, rest),
@@ -149,15 +175,31 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "size" => size::run(rest),
         "docs" => docs::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "serve" => interop::serve::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "acp-client" => interop::acp_client::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
+        #[cfg(feature = "agents")]
         "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");
             Ok(true)
         }
+        #[cfg(not(feature = "agents"))]
+        other if WITH_AGENTS.contains(&other) => with_agents(arguments),
         other => anyhow::bail!("there is no command `{other}`\n\n{HELP}"),
     }
+}
+
+/// Runs a command in this program compiled with the feature `agents`. `false` when it fails.
+#[cfg(not(feature = "agents"))]
+fn with_agents(arguments: &[String]) -> anyhow::Result<bool> {
+    let words =
+        ["run", "--quiet", "--locked", "--package", "xtask", "--bin", "xtask", "--features", "agents", "--"];
+    // A path among the arguments is relative to the directory of the user.
+    let status = cargo::command(&std::env::current_dir()?).args(words).args(arguments).status()?;
+    Ok(status.success())
 }

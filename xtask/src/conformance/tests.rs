@@ -44,6 +44,21 @@ fn the_projects_own_set_passes_and_every_built_in_protocol_has_cases() {
     }
 }
 
+/// The larger set beside a checkout of the developers, of the protocols that are built in.
+#[test]
+fn the_set_beside_the_project_passes() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/fixtures");
+    if !folder.join(manifest::NAME).is_file() {
+        eprintln!("skipped: {} is not here", folder.display());
+        return;
+    }
+    let names = play::PROTOCOLS.iter().filter(|(_, api)| play::has_provider(*api)).map(|(name, _)| *name);
+    for name in names.chain([frames::FOLDER]) {
+        let report = judge(&folder, Some(name)).unwrap();
+        assert!(report.passed(), "{report}");
+    }
+}
+
 /// A set of one case, in a folder that is gone at the end.
 fn set_of_one(expected: &serde_json::Value, protocol: &str) -> Report {
     let folder = tempfile::tempdir().unwrap();

@@ -1,17 +1,24 @@
 //! `cargo xtask mutants`: changes the code in small ways and checks that a test fails for each change.
 //!
-//! cargo-mutants lists and tests the changes. This command draws some of them for each module, so that a run ends in
-//! hours and not in days.
+//! cargo-mutants lists the changes, and this command draws some of them for each module. It compiles the drawn ones into one
+//! build, in which an environment variable selects one of them, and runs the test programs once for each. Those that do
+//! not compile in this way are compiled separately, and the ones that do not compile then either are not viable.
 
+mod build;
+mod cargo_mutants;
 mod draw;
+mod rewrite;
+mod suite;
+mod tree;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::cargo;
+use crate::test_command::programs;
 use crate::workspace::Workspace;
 
 /// A module whose tests are checked: its package, its folder of sources, and its name below that.
@@ -37,9 +44,6 @@ const DRAWN: usize = 60;
 /// The share of the viable mutants of a module that must be caught, in percent.
 const MIN_CAUGHT: usize = 90;
 
-/// The time limit of the tests of one mutant, in seconds. Tests that exceed it count as failed: a mutant can loop for ever.
-const TIMEOUT: &str = "900";
-
 /// Options of the command line.
 #[derive(Debug)]
 struct Options {
@@ -48,22 +52,40 @@ struct Options {
     modules: Vec<String>,
 }
 
-/// The results of one module.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// The results of one module. They are also written to `target/mutants/MODULE.json`.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
 struct Results {
+    seed: u64,
+    /// The number of the mutants of the module.
     all: usize,
-    caught: usize,
-    unviable: usize,
+    /// The mutants that do not compile.
+    unviable: Vec<String>,
+    caught: Vec<Caught>,
     missed: Vec<String>,
+}
+
+/// A mutant for which a test failed.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Caught {
+    mutant: String,
+    /// The test program, and its first test that failed.
+    by: String,
 }
 
 impl Results {
     fn viable(&self) -> usize {
-        self.caught + self.missed.len()
+        self.caught.len() + self.missed.len()
+    }
+
+    fn add(&mut self, mutant: &str, caught_by: Option<String>) {
+        match caught_by {
+            Some(by) => self.caught.push(Caught { mutant: mutant.to_owned(), by }),
+            None => self.missed.push(mutant.to_owned()),
+        }
     }
 
     fn is_good(&self) -> bool {
-        self.caught * 100 >= self.viable() * MIN_CAUGHT
+        self.caught.len() * 100 >= self.viable() * MIN_CAUGHT
     }
 }
 
@@ -79,7 +101,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     for module in
         modules().filter(|m| options.modules.is_empty() || options.modules.iter().any(|n| n == m.name))
     {
-        let results = test(&workspace.root, &module, &options)?;
+        let results = test(workspace, &module, &options)?;
         for missed in &results.missed {
             say!("missed: {missed}");
         }
@@ -88,7 +110,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
     say!("| module | mutants | drawn | not viable | caught | missed | share |");
     say!("|---|---|---|---|---|---|---|");
     for (name, results) in &table {
-        let Results { all, caught, unviable, missed } = results;
+        let Results { all, missed, .. } = results;
+        let (caught, unviable) = (results.caught.len(), results.unviable.len());
         let share = (caught * 100).checked_div(results.viable()).unwrap_or(100);
         let drawn = results.viable() + unviable;
         say!("| {name} | {all} | {drawn} | {unviable} | {caught} | {} | {share} % |", missed.len());
@@ -124,104 +147,46 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
     Ok(options)
 }
 
-/// Draws mutants of a module and tests them: first with the unit tests, which are fast, and those that survive with all tests
-/// of the package.
-fn test(root: &Path, module: &Module, options: &Options) -> anyhow::Result<Results> {
-    let all = listed(root, module)?;
+/// Draws mutants of a module, tests them and writes the results.
+fn test(workspace: &Workspace, module: &Module, options: &Options) -> anyhow::Result<Results> {
+    let root = &workspace.root;
+    let all = cargo_mutants::listed(root, module)?;
     let drawn = draw::draw(&all, options.seed, options.drawn);
     say!("{}: {} of {} mutants", module.name, drawn.len(), all.len());
-    let folder = root.join("target/mutants").join(module.name);
-    let mut results = Results { all: all.len(), ..Results::default() };
-    let survived = pass(root, module, &folder.join("unit"), &drawn, &["--lib"], &mut results)?;
-    results.missed = pass(root, module, &folder.join("all"), &survived, &["--tests"], &mut results)?;
+    let mut results = Results { seed: options.seed, all: all.len(), ..Results::default() };
+    let start = Instant::now();
+    let built = build::build(workspace, module, &drawn)?;
+    let count = built.numbers.len();
+    say!("{}: {count} compiled together in {} s", module.name, start.elapsed().as_secs());
+    let suite = suite::Suite::measured(built.programs, format!("{}::", module.name))?;
+    let (count, time) = suite.size();
+    say!("{}: {count} test programs, which take {} s without a mutant", module.name, time.as_secs());
+    let (together, alone): (Vec<_>, Vec<_>) =
+        drawn.iter().enumerate().partition(|(number, _)| built.numbers.contains(number));
+    let catches = |(number, mutant): &(usize, &cargo_mutants::Mutant)| {
+        let start = Instant::now();
+        let by = suite.catches(*number)?;
+        let result = by.as_ref().map_or("missed".to_owned(), |by| format!("caught by {by}"));
+        say!("{} ({:.0} s): {result}", mutant.name, start.elapsed().as_secs_f64());
+        Ok(by)
+    };
+    let tested = programs::beside(&together, catches)?;
+    for ((_, mutant), by) in together.iter().zip(tested) {
+        results.add(&mutant.name, by);
+    }
+    for numbered in &alone {
+        let (_, mutant) = numbered;
+        if build::build_alone(workspace, module, mutant)? {
+            results.add(&mutant.name, catches(numbered)?);
+        } else {
+            results.unviable.push(mutant.name.clone());
+        }
+    }
+    let file = root.join("target/mutants").join(format!("{}.json", module.name));
+    let text = serde_json::to_string_pretty(&results).context("results that are not JSON")?;
+    std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
+    say!("{}: tested in {} s, see {}", module.name, start.elapsed().as_secs(), file.display());
     Ok(results)
-}
-
-/// Returns the names of all mutants of a module.
-fn listed(root: &Path, module: &Module) -> anyhow::Result<Vec<String>> {
-    let mut arguments = vec!["mutants", "--list", "--json"];
-    let files = files(module);
-    arguments.extend(files.iter().map(String::as_str));
-    let output = cargo::output(root, &arguments)?;
-    ensure!(
-        output.status.success(),
-        "cargo mutants cannot list: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    let listed: Vec<Value> =
-        serde_json::from_slice(&output.stdout).context("cargo mutants printed no JSON")?;
-    let name = |mutant: &Value| mutant["name"].as_str().map(str::to_owned);
-    listed.iter().map(|mutant| name(mutant).context("a mutant without a name")).collect()
-}
-
-fn files(module: &Module) -> [String; 6] {
-    let Module { package, sources, name } = module;
-    let flag = |flag: &str| flag.to_owned();
-    [
-        flag("--package"),
-        flag(package),
-        flag("--file"),
-        format!("{sources}/{name}.rs"),
-        flag("--file"),
-        format!("{sources}/{name}/**/*.rs"),
-    ]
-}
-
-/// Tests these mutants with a part of the tests. Adds those that are caught to `results`, and returns those that are not.
-fn pass(
-    root: &Path,
-    module: &Module,
-    folder: &Path,
-    mutants: &[String],
-    tests: &[&str],
-    results: &mut Results,
-) -> anyhow::Result<Vec<String>> {
-    if mutants.is_empty() {
-        return Ok(Vec::new());
-    }
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-    let named: Vec<String> = mutants.iter().map(|name| draw::escaped(name)).collect();
-    let expression = format!("^({})$", named.join("|"));
-    let output = folder.to_str().context("a path that is not UTF-8")?;
-    let files = files(module);
-    let mut arguments = vec!["mutants", "--all-features", "--cap-lints=true", "--no-shuffle", "--no-times"];
-    arguments.extend([
-        "--baseline=skip",
-        "--timeout",
-        TIMEOUT,
-        "--build-timeout",
-        TIMEOUT,
-        "--output",
-        output,
-    ]);
-    arguments.extend(["--test-package", module.package, "--re", &expression]);
-    if cargo::has_subcommand(root, "nextest") {
-        // The tests of all binaries run beside each other, and the first failure ends them.
-        arguments.push("--test-tool=nextest");
-    }
-    arguments.extend(files.iter().map(String::as_str));
-    arguments.push("--");
-    arguments.extend(tests);
-    // Debug information makes a build slower and no test different.
-    let environment =
-        [("CARGO_PROFILE_DEV_DEBUG", "0"), ("CARGO_PROFILE_TEST_DEBUG", "0"), ("RUST_BACKTRACE", "0")];
-    let mut command = cargo::command(root);
-    command.args(&arguments).envs(environment);
-    // Each pass copies the sources, but the dependencies are compiled once for all.
-    command.env("CARGO_TARGET_DIR", root.join("target/mutants/build"));
-    let status = command.status().context("cannot start cargo mutants")?;
-    // 0: all were caught, 2: some were not, 3: some exceeded the time limit. Anything else is not a result.
-    ensure!(matches!(status.code(), Some(0 | 2 | 3)), "cargo mutants ended with {status}");
-    let read = |name: &str| names(&folder.join("mutants.out").join(name));
-    results.caught += read("caught.txt")?.len() + read("timeout.txt")?.len();
-    results.unviable += read("unviable.txt")?.len();
-    read("missed.txt")
-}
-
-/// Reads the names of mutants, one on each line.
-fn names(file: &PathBuf) -> anyhow::Result<Vec<String>> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `cargo xtask test`: the tests, with one sum at the end.
 
-mod programs;
+pub(crate) mod programs;
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;

@@ -1,13 +1,13 @@
-//! Draws names by a seed.
+//! Draws mutants by a seed.
 
-/// Returns at most `count` of these names, in their order. The same names and seed give the same result.
-pub(super) fn draw(names: &[String], seed: u64, count: usize) -> Vec<String> {
+/// Returns at most `count` of these items, in their order. The same number of items and seed give the same result.
+pub(super) fn draw<T: Clone>(items: &[T], seed: u64, count: usize) -> Vec<T> {
     let mut state = seed;
-    let mut ranked: Vec<(u64, usize)> = (0..names.len()).map(|index| (next(&mut state), index)).collect();
+    let mut ranked: Vec<(u64, usize)> = (0..items.len()).map(|index| (next(&mut state), index)).collect();
     ranked.sort_unstable();
     let mut drawn: Vec<usize> = ranked.into_iter().take(count).map(|(_, index)| index).collect();
     drawn.sort_unstable();
-    drawn.into_iter().filter_map(|index| names.get(index).cloned()).collect()
+    drawn.into_iter().filter_map(|index| items.get(index).cloned()).collect()
 }
 
 /// Returns the next random number, by splitmix64.
@@ -17,16 +17,4 @@ fn next(state: &mut u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
-}
-
-/// Returns a regular expression that matches this text only.
-pub(super) fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        if r"\.+*?()|[]{}^$#&-~".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
 }

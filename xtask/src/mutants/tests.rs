@@ -11,16 +11,12 @@ fn a_seed_draws_the_same_mutants_and_another_one_draws_others() {
     assert_eq!((drawn.len(), draw::draw(&names, 1, 60)), (60, drawn.clone()));
     assert_ne!(draw::draw(&names, 2, 60), drawn);
     assert_eq!(draw::draw(&names, 1, 1000), names, "all, where there are fewer");
-    assert_eq!(
-        draw::escaped("a.rs:1:2: replace f -> Vec<u8> with vec![]"),
-        r"a\.rs:1:2: replace f \-> Vec<u8> with vec!\[\]"
-    );
 }
 
 #[test]
 fn a_module_needs_nine_of_ten() {
     let results = |caught: usize, missed: usize| Results {
-        caught,
+        caught: (0..caught).map(|_| Caught { mutant: String::new(), by: String::new() }).collect(),
         missed: vec![String::new(); missed],
         ..Results::default()
     };

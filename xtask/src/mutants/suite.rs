@@ -1,0 +1,187 @@
+//! Runs test programs with one mutant on.
+
+use std::io::Read as _;
+use std::process::{Child, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+
+use super::rewrite::VARIABLE;
+use crate::test_command::programs::{self, Program};
+
+/// The minimum time limit of a program. A limit is otherwise a multiple of what the program takes without a mutant.
+const MIN_LIMIT: Duration = Duration::from_secs(30);
+const LIMIT_FACTOR: u32 = 5;
+
+/// The time limit of a program without a mutant.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// The time between two checks whether a program has ended.
+const CHECK_AFTER: Duration = Duration::from_millis(10);
+
+/// The memory that a program can have, in bytes: a mutant can loop for ever and fill it.
+#[cfg(target_os = "linux")]
+const MEMORY: u64 = 6 << 30;
+
+/// The environment of the programs. Property tests use the same cases in each run and write no files.
+const ENVIRONMENT: &[(&str, &str)] = &[
+    ("INSTA_UPDATE", "no"),
+    ("PROPTEST_RNG_SEED", "1"),
+    ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
+    ("PROPTEST_MAX_SHRINK_ITERS", "0"),
+    ("RUST_BACKTRACE", "0"),
+    // Frames are larger with copies of blocks in them.
+    ("RUST_MIN_STACK", "8388608"),
+];
+
+/// The test programs of a package.
+pub(super) struct Suite {
+    programs: Vec<Timed>,
+    /// A part of the names of those unit tests that run first.
+    first: String,
+}
+
+struct Timed {
+    program: Program,
+    /// What it takes without a mutant.
+    time: Duration,
+    /// The number of mutants that it has caught.
+    caught: AtomicU32,
+}
+
+/// How a program ended.
+#[derive(Debug, PartialEq, Eq)]
+enum Ended {
+    Passed,
+    /// With its first test that failed, or how it ended if it named none.
+    Failed(String),
+    TooLate,
+}
+
+impl Suite {
+    /// Runs the programs without a mutant. The unit tests whose names contain `first` are those of the module.
+    ///
+    /// # Errors
+    /// Returns an error if a program fails.
+    pub(super) fn measured(programs: Vec<Program>, first: String) -> anyhow::Result<Self> {
+        let measure = |program: &Program| {
+            let start = Instant::now();
+            let ended = run(program, None, "none", LIMIT)?;
+            ensure!(ended == Ended::Passed, "{} fails without a mutant: {ended:?}", program.name());
+            Ok(start.elapsed())
+        };
+        let times = programs::beside(&programs, measure)?;
+        let timed = |(program, time)| Timed { program, time, caught: AtomicU32::new(0) };
+        Ok(Self { programs: programs.into_iter().zip(times).map(timed).collect(), first })
+    }
+
+    /// Returns the number of programs and the sum of their times.
+    pub(super) fn size(&self) -> (usize, Duration) {
+        (self.programs.len(), self.programs.iter().map(|timed| timed.time).sum())
+    }
+
+    /// Returns the program and the first of its tests that fail with a mutant. `None` if all pass.
+    ///
+    /// The unit tests of the module are the first in the order. Then the program is the next that has caught the most
+    /// mutants for its time.
+    pub(super) fn catches(&self, number: usize) -> anyhow::Result<Option<String>> {
+        let mut order: Vec<(f64, &Timed)> = self.programs.iter().map(|timed| (timed.rate(), timed)).collect();
+        order.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let unit = self.programs.iter().filter(|timed| timed.program.has_unit_tests());
+        let first = unit.map(|timed| (timed, Some(self.first.as_str())));
+        for (timed, tests) in first.chain(order.into_iter().map(|(_, timed)| (timed, None))) {
+            let by = match run(&timed.program, tests, &number.to_string(), timed.limit())? {
+                Ended::Passed => continue,
+                Ended::TooLate => "time limit".to_owned(),
+                Ended::Failed(test) => test,
+            };
+            if tests.is_none() {
+                timed.caught.fetch_add(1, Ordering::Relaxed);
+            }
+            return Ok(Some(format!("{}: {by}", timed.program.name())));
+        }
+        Ok(None)
+    }
+}
+
+impl Timed {
+    /// The number of mutants that it probably catches in a second.
+    fn rate(&self) -> f64 {
+        f64::from(self.caught.load(Ordering::Relaxed) + 1) / self.time.as_secs_f64()
+    }
+
+    fn limit(&self) -> Duration {
+        MIN_LIMIT.max(self.time * LIMIT_FACTOR)
+    }
+}
+
+/// Returns the name of the first test that failed.
+fn failed_test(output: &[u8]) -> Option<String> {
+    let failed = b" ... FAILED".as_slice();
+    let name = output
+        .split(|byte| *byte == b'\n')
+        .find_map(|line| line.strip_prefix(b"test ")?.strip_suffix(failed))?;
+    Some(String::from_utf8_lossy(name).into_owned())
+}
+
+/// Runs a program in a process group of its own, and kills the group at the end, at the first test that fails, or at the limit.
+fn run(program: &Program, tests: Option<&str>, mutant: &str, limit: Duration) -> anyhow::Result<Ended> {
+    let cannot = || format!("cannot run {}", program.name());
+    // The reader has a position of its own in the file.
+    let file = tempfile::NamedTempFile::new().with_context(cannot)?;
+    let mut reader = file.reopen().with_context(cannot)?;
+    let stream = || file.as_file().try_clone().map(Stdio::from).with_context(cannot);
+    let mut command = program.command();
+    command.args(tests).envs(ENVIRONMENT.iter().copied()).env(VARIABLE, mutant);
+    command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn().with_context(cannot)?;
+    bound_memory(&child);
+    let end = Instant::now() + limit;
+    let mut output = Vec::new();
+    let ended = loop {
+        let status = child.try_wait().with_context(cannot)?;
+        let new = reader.read_to_end(&mut output).with_context(cannot)?;
+        match (status, if new > 0 { failed_test(&output) } else { None }) {
+            (_, Some(test)) => break Ended::Failed(test),
+            (Some(status), None) if status.success() => break Ended::Passed,
+            (Some(status), None) => {
+                let output = String::from_utf8_lossy(&output);
+                let last = output.lines().rfind(|line| !line.is_empty()).unwrap_or_default();
+                break Ended::Failed(format!("{status}, {last}"));
+            }
+            (None, None) if Instant::now() > end => break Ended::TooLate,
+            (None, None) => std::thread::sleep(CHECK_AFTER),
+        }
+    };
+    kill(&mut child);
+    child.wait().with_context(cannot)?;
+    Ok(ended)
+}
+
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Some(group) = rustix::process::Pid::from_raw(child.id().cast_signed()) {
+        // It may be gone already, with its group.
+        let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+    }
+    let _ = child.kill();
+}
+
+fn bound_memory(child: &Child) {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{Pid, Resource, Rlimit, prlimit};
+        let bound = Rlimit { current: Some(MEMORY), maximum: None };
+        // A lower bound of the system stays as it is.
+        let _ =
+            Pid::from_raw(child.id().cast_signed()).map(|child| prlimit(Some(child), Resource::Data, bound));
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = child;
+}
+
+#[cfg(test)]
+mod tests;

@@ -2,4 +2,5 @@
 
 mod accounts;
 mod laws;
+mod meter;
 mod money;

@@ -1,11 +1,13 @@
 //! Asking before something changes, and what was allowed for the rest of the chat.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use looptree::Question;
 use looptree::hooks::ToolCallInfo;
 use looptree::prelude::*;
 use looptree::tools::bash;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Approve;
 
@@ -32,9 +34,21 @@ pub(crate) enum Approver {
     Absent,
 }
 
+/// The tools that are not the program's own: those of MCP servers. A call of one can do anything, as a command can, and no
+/// sandbox of this program confines it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Outside {
+    /// The calls that need an approval; with `commands` all of these do.
+    pub(crate) approve: Approve,
+    /// The names of the program's own tools.
+    pub(crate) own: BTreeSet<String>,
+}
+
 #[derive(Debug)]
 struct Rules {
     approve: Approve,
+    /// `None` without MCP servers.
+    outside: Option<Outside>,
     plan_only: bool,
     grants: Vec<Grant>,
 }
@@ -48,7 +62,8 @@ pub(crate) struct Approvals {
 
 impl Approvals {
     pub(crate) fn new(approve: Approve, plan_only: bool, approver: Approver) -> Self {
-        Self { rules: Arc::new(Mutex::new(Rules { approve, plan_only, grants: Vec::new() })), approver }
+        let rules = Rules { approve, outside: None, plan_only, grants: Vec::new() };
+        Self { rules: Arc::new(Mutex::new(rules)), approver }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Rules) -> T) -> T {
@@ -78,7 +93,21 @@ impl Approvals {
 
     /// Selects the calls that need an approval from now on.
     pub(crate) fn set_approve(&self, approve: Approve) {
-        self.with(|rules| rules.approve = approve);
+        self.with(|rules| {
+            rules.approve = approve;
+            if let Some(outside) = &mut rules.outside {
+                outside.approve = approve;
+            }
+        });
+    }
+
+    /// Sets which tools are not the program's own, and which of their calls need an approval.
+    pub(crate) fn set_outside(&self, outside: Outside) {
+        self.with(|rules| rules.outside = Some(outside));
+    }
+
+    pub(crate) fn outside(&self) -> Option<Outside> {
+        self.with(|rules| rules.outside.clone())
     }
 
     pub(crate) fn approver(&self) -> Approver {
@@ -104,17 +133,25 @@ impl Approvals {
             return Verdict::Allow;
         }
         let is_command = COMMANDS.contains(&tool);
-        let ask = self.with(|rules| {
+        let (ask, is_outside) = self.with(|rules| {
+            let outside = rules.outside.as_ref().filter(|outside| !outside.own.contains(tool));
+            let approve = outside.map_or(rules.approve, |outside| outside.approve);
             if rules.plan_only {
-                return Err("Only a plan is wanted: this tool changes something and was not run. Describe what you would do.");
+                let reason = if outside.is_some() {
+                    "Only a plan is wanted: a tool of an MCP server may change something, so it was not run. Describe what you \
+                     would do."
+                } else {
+                    "Only a plan is wanted: this tool changes something and was not run. Describe what you would do."
+                };
+                return (Err(reason), outside.is_some());
             }
             let granted = rules.grants.iter().any(|grant| covers(grant, tool, &call.arguments));
-            Ok(!granted
-                && match rules.approve {
-                    Approve::Ask => true,
-                    Approve::Commands => is_command,
-                    Approve::None => false,
-                })
+            let ask = match approve {
+                Approve::Ask => true,
+                Approve::Commands => is_command || outside.is_some(),
+                Approve::None => false,
+            };
+            (Ok(ask && !granted), outside.is_some())
         });
         match (ask, self.approver) {
             (Err(reason), _) => Verdict::Deny(reason.to_owned()),
@@ -122,10 +159,13 @@ impl Approvals {
             (Ok(true), Approver::Present) => {
                 Verdict::Ask(if is_command { "Run this command?" } else { "Allow this call?" }.to_owned())
             }
-            (Ok(true), Approver::Absent) => Verdict::Deny(
-                "No approver is available, so this call was not run. The user can allow such calls with --yes or --sandbox."
-                    .to_owned(),
-            ),
+            (Ok(true), Approver::Absent) => {
+                // A sandbox does not confine the servers.
+                let flags = if is_outside { "--yes" } else { "--yes or --sandbox" };
+                Verdict::Deny(format!(
+                    "No approver is available, so this call was not run. The user can allow such calls with {flags}."
+                ))
+            }
         }
     }
 }

@@ -85,13 +85,14 @@ pub(crate) struct Flags {
     /// How much the model thinks.
     #[arg(long, value_name = "LEVEL", global = true, value_parser = thinking)]
     pub(crate) thinking: Option<ThinkingLevel>,
-    /// Which calls need an approval: edits and commands, commands only, or none.
+    /// Which calls need an approval: edits and commands, commands only, or none. A tool of an MCP server counts as a command.
     #[arg(long, value_enum, value_name = "WHAT", global = true)]
     pub(crate) approve: Option<Approve>,
     /// No call needs an approval: the same as --approve none.
     #[arg(short, long, global = true, conflicts_with = "approve")]
     pub(crate) yes: bool,
-    /// The sandbox of commands; without a value the strongest that works here. In it, no call needs an approval.
+    /// The sandbox of commands; without a value the strongest that works here. In it, no call needs an approval, except those
+    /// of MCP servers, which it does not confine.
     #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, default_missing_value = "auto", require_equals = true, global = true)]
     pub(crate) sandbox: Option<SandboxChoice>,
     /// A further path that commands in the sandbox may read.
@@ -125,6 +126,12 @@ pub(crate) struct Flags {
     /// A folder with skills, in addition to .looptree/skills and the user's.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) skills: Vec<PathBuf>,
+    /// A file with MCP servers (mcp.json), in addition to those of the settings. A server of the same name is replaced.
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) mcp_config: Vec<PathBuf>,
+    /// Leaves out the MCP servers of the configuration files. Those of --mcp-config are used.
+    #[arg(long, global = true)]
+    pub(crate) no_mcp: bool,
     /// Leaves out AGENTS.md and the skills of the project.
     #[arg(long, global = true)]
     pub(crate) no_project_context: bool,
@@ -148,9 +155,9 @@ pub(crate) struct Flags {
 )]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Approve {
-    /// Edits and commands need an approval.
+    /// Edits, commands and tools of MCP servers need an approval.
     Ask,
-    /// Only commands need an approval.
+    /// Only commands and tools of MCP servers need an approval.
     Commands,
     /// No call needs an approval.
     None,

@@ -55,6 +55,7 @@ pub(crate) async fn run(
     let ending = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&ending);
     let handle = setup.agent.handle();
+    let servers = setup.servers.clone();
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -71,7 +72,7 @@ pub(crate) async fn run(
         let _ = tokio::time::timeout(GRACE, handle.wait_for_idle()).await;
         // A thread that reads a terminal that is gone does not return, so the program does not wait for it. What was
         // recorded is journaled.
-        tokio::time::sleep(GRACE).await;
+        tokio::join!(tokio::time::sleep(GRACE), servers.close());
         std::process::exit(130);
     });
     let mut chat = Chat {
@@ -84,22 +85,31 @@ pub(crate) async fn run(
         ending: Arc::clone(&ending),
     };
     let ended = chat.talk(task).await;
-    let session = chat.setup.agent.session_id();
-    let was_used = !chat.setup.agent.history().is_empty();
-    let recording = chat.setup.recording.take();
-    chat.setup.recorder.close().await?;
-    if let Some(recording) = recording {
-        recording.save(screen)?;
-    }
-    if was_used {
-        let id = session.as_str();
-        let short = id.get(..8).unwrap_or(id);
-        screen.paragraph(Style::Dim, "", &format!("{} continues this session", settings.resume(short)));
-    }
+    let closed = chat.close().await;
+    chat.setup.servers.close().await;
+    closed?;
     ended
 }
 
 impl Chat<'_> {
+    /// Closes the session, and shows how to continue it.
+    async fn close(&mut self) -> Result<()> {
+        let Self { setup, settings, screen, .. } = self;
+        let session = setup.agent.session_id();
+        let was_used = !setup.agent.history().is_empty();
+        let recording = setup.recording.take();
+        setup.recorder.close().await?;
+        if let Some(recording) = recording {
+            recording.save(screen)?;
+        }
+        if was_used {
+            let id = session.as_str();
+            let short = id.get(..8).unwrap_or(id);
+            screen.paragraph(Style::Dim, "", &format!("{} continues this session", settings.resume(short)));
+        }
+        Ok(())
+    }
+
     async fn talk(&mut self, task: Option<&str>) -> Result<Exit> {
         self.greet();
         if self.setup.continues {
@@ -183,6 +193,9 @@ impl Chat<'_> {
         screen.paragraph(Style::Plain, "", &format!("directory: {}", self.setup.root.display()));
         for note in &self.setup.notes {
             screen.paragraph(Style::Dim, "", note);
+        }
+        for failure in self.setup.servers.failures() {
+            screen.paragraph(Style::Red, "", &format!("warning: {failure}"));
         }
         screen.paragraph(Style::Dim, "", commands::asked_about(&self.setup.approvals));
         screen.paragraph(Style::Dim, "", "Type a task. /help lists the commands, Ctrl-D ends the chat.");

@@ -13,6 +13,7 @@ use looptree::prelude::*;
 use crate::choose::three_ways;
 use crate::exit::Exit;
 use crate::screen::{Screen, Style};
+use crate::servers::Servers;
 use crate::settings::Settings;
 use crate::setup::{SYSTEM_PROMPT, sessions_of};
 use crate::text::plain;
@@ -52,7 +53,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
         .with_tools(CodingTools::new(workspace).with_bash(shell).tools());
     let store = JsonStore::open(sessions_of(settings, &root)?)?;
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
-    let mut interrupts = Interrupts::open();
+    let mut interrupts = Interrupts::open(Servers::default());
     let running = screen.running();
     let handle = agent.handle();
     let events = handle.prompt(TASK)?;

@@ -47,6 +47,18 @@ impl std::fmt::Display for UsageError {
 
 impl std::error::Error for UsageError {}
 
+/// The error of a program that a signal ended before it could work.
+#[derive(Debug)]
+pub(crate) struct InterruptedError;
+
+impl std::fmt::Display for InterruptedError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted while the MCP servers were starting")
+    }
+}
+
+impl std::error::Error for InterruptedError {}
+
 /// Returns an error that ends the program with [`Exit::Usage`].
 pub(crate) fn usage(text: impl Into<String>) -> anyhow::Error {
     anyhow::Error::new(UsageError(text.into()))

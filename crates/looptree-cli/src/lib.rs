@@ -36,6 +36,7 @@ mod sandbox;
 mod screen;
 mod serve;
 mod served;
+mod servers;
 mod sessions;
 mod settings;
 mod setup;

@@ -12,6 +12,7 @@ use crate::choose::{Access, access};
 use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style};
+use crate::servers::Configured;
 use crate::settings::{Settings, project_file, user_file};
 use crate::setup::sessions_of;
 use crate::text::{chain, tokens};
@@ -100,13 +101,25 @@ pub(crate) fn config(
             row.1 = serde_json::json!(folder).to_string();
         }
     }
+    let servers = Configured::of(settings)?;
+    let of_servers = servers.rows();
     for (name, value, origin) in rows {
-        screen.line(&format!("{name} = {value}  {}", screen.paint(Style::Dim, &format!("# {origin}"))));
+        if name == "mcp_servers" && !of_servers.is_empty() {
+            for (name, value, origin) in &of_servers {
+                row(name, value, origin, screen);
+            }
+        } else {
+            row(name, &value, origin, screen);
+        }
     }
-    for note in &settings.notes {
+    for note in settings.notes.iter().chain(&servers.problems(root)) {
         screen.line(note);
     }
     Ok(Exit::Done)
+}
+
+fn row(name: &str, value: &str, origin: &dyn std::fmt::Display, screen: &Screen) {
+    screen.line(&format!("{name} = {value}  {}", screen.paint(Style::Dim, &format!("# {origin}"))));
 }
 
 /// Checks a Chat Completions server.

@@ -16,8 +16,21 @@ use crate::setup::Setup;
 use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
-/// Works on a task. An open run of a continued session is finished first.
+/// Works on a task, and ends the MCP servers afterwards. An open run of a continued session is finished first.
 pub(crate) async fn run(
+    setup: Setup,
+    settings: &Settings,
+    task: Option<&str>,
+    form: Events,
+    screen: &Screen,
+) -> Result<Exit> {
+    let servers = setup.servers.clone();
+    let ended = work(setup, settings, task, form, screen).await;
+    servers.close().await;
+    ended
+}
+
+async fn work(
     mut setup: Setup,
     settings: &Settings,
     task: Option<&str>,
@@ -28,7 +41,10 @@ pub(crate) async fn run(
     for note in &setup.notes {
         screen.line(note);
     }
-    let mut interrupts = Interrupts::open();
+    for failure in setup.servers.failures() {
+        screen.error_line(&format!("warning: {failure}"));
+    }
+    let mut interrupts = Interrupts::open(setup.servers.clone());
     let mut meter = Meter::default();
     let mut last = None;
     if agent.is_suspended() {

@@ -13,11 +13,12 @@ use looptree::prelude::*;
 use looptree::session::{Cassette, CassetteRecorder, Replay};
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{Approvals, Approver};
+use crate::approval::{Approvals, Approver, Outside};
 use crate::args::{Approve, money as parse_money};
 use crate::exit::{Exit, usage};
 use crate::money;
 use crate::screen::{Screen, Style};
+use crate::servers::Servers;
 use crate::settings::{MoneyText, Settings};
 use crate::setup::{SYSTEM_PROMPT, compaction, context_of};
 use crate::work::{Events, Interrupts, Meter, watch};
@@ -33,6 +34,9 @@ struct RecordedTask {
     approve: Approve,
     plan_only: bool,
     can_ask: bool,
+    /// Which tools were those of MCP servers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outside: Option<Outside>,
     /// The answers to the run's questions, in their order.
     answers: Vec<Answer>,
     asked_at_limit: bool,
@@ -83,6 +87,7 @@ impl TaskRecording {
             approve: approvals.approve(),
             plan_only: approvals.plan_only(),
             can_ask: approvals.approver() == Approver::Present,
+            outside: approvals.outside(),
             answers: Vec::new(),
             asked_at_limit: at_limit == AtLimit::Pause,
             budget: settings.budget.value.map(|money| money.0.to_string()),
@@ -138,6 +143,9 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     screen.line(&format!("model: {} ({}), which is not called", model.name, model.provider));
     let approver = if recorded.can_ask { Approver::Present } else { Approver::Absent };
     let approvals = Approvals::new(recorded.approve, recorded.plan_only, approver);
+    if let Some(outside) = recorded.outside {
+        approvals.set_outside(outside);
+    }
     let mut limits = ExecutionLimits::unlimited();
     limits.max_turns = recorded.max_turns;
     let context = context_of(&model);
@@ -155,7 +163,7 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     let agent = replay.attach(agent);
     let handle = agent.handle();
     let mut answers = recorded.answers.into_iter();
-    let mut interrupts = Interrupts::open();
+    let mut interrupts = Interrupts::open(Servers::default());
     let mut meter = Meter::default();
     screen.line(&format!("> {}", screen.paint(Style::Bold, &crate::text::plain(&recorded.task))));
     let mut events = handle.prompt(recorded.task.as_str())?;

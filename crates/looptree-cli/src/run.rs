@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Result;
 use clap::error::ErrorKind;
@@ -11,9 +12,10 @@ use looptree::prelude::*;
 
 use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};
-use crate::exit::{Exit, UsageError, usage};
+use crate::exit::{Exit, InterruptedError, UsageError, usage};
 use crate::mcp::Listen;
 use crate::screen::{Screen, Stream};
+use crate::servers::Connect;
 use crate::settings::{Broken, Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::{chain, plain};
@@ -21,6 +23,9 @@ use crate::work::Events;
 use crate::{
     acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view,
 };
+
+/// The longest wait for the tasks that kill MCP servers whose start was interrupted.
+const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn main() -> Exit {
     let cli = match Cli::try_parse() {
@@ -52,13 +57,19 @@ pub(crate) fn main() -> Exit {
             return Exit::Failed;
         }
     };
+    let mut grace = Duration::ZERO;
     let ended = runtime.block_on(run(cli)).unwrap_or_else(|error| {
         let screen = Screen::new(Stream::Err, Color::Never);
+        if error.is::<InterruptedError>() {
+            screen.error_line(&error.to_string());
+            grace = SHUTDOWN_GRACE;
+            return Exit::Interrupted;
+        }
         screen.error_line(&format!("error: {}", plain(&chain(&error))));
-        if error.downcast_ref::<UsageError>().is_some() { Exit::Usage } else { Exit::Failed }
+        if error.is::<UsageError>() { Exit::Usage } else { Exit::Failed }
     });
     // A thread that reads the standard input must not hold the end of the program.
-    runtime.shutdown_background();
+    runtime.shutdown_timeout(grace);
     ended
 }
 
@@ -182,7 +193,8 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         session,
         record: run.record,
         task: prompt.as_deref(),
-        servers: Vec::new(),
+        connect: Connect::Own(Vec::new()),
+        screen: &screen,
     };
     let setup = Setup::make(model, options).await?;
     if chats {

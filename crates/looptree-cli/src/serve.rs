@@ -12,7 +12,8 @@ use looptree::BudgetLimits;
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
 use looptree::serve::{
-    AgentFactory, BoxError, ConversationRef, Limits, Recovery, ServedAgent, Service, VanishedClient,
+    AgentFactory, BoxError, ConversationRef, Limits, Recovery, ServedAgent, Service, ServiceBuilder,
+    VanishedClient,
 };
 use looptree::session::SessionStore;
 use tokio::net::TcpListener;
@@ -23,6 +24,7 @@ use crate::choose;
 use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::told_to_end;
+use crate::servers::{Connect, Servers};
 use crate::settings::{Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 
@@ -69,21 +71,41 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     if let Some(most) = args.max_conversations {
         limits.open_conversations = most.max(1);
     }
-    let coder = Coder { flags, root: root.clone(), workspaces: args.workspaces, store: store.clone() };
-    let service = Service::builder(store)
-        .agent_factory(AGENT, coder)
-        .keys(keys)
-        .limits(limits)
-        .recovery(if args.no_resume { Recovery::Leave } else { Recovery::Resume })
-        .build()?;
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
     screen.line(&format!("model: {} ({})", model.name, model.provider));
     screen.line(&format!("directory: {}", root.display()));
     screen.line(&note);
+    let servers = Servers::start(&settings, &root, Vec::new(), &screen).await?;
+    if !servers.are_none() {
+        screen.line(&format!("MCP servers: {}", servers.names().join(", ")));
+    }
+    for failure in servers.failures() {
+        screen.error_line(&format!("warning: {failure}"));
+    }
+    let coder = Coder {
+        flags,
+        root,
+        workspaces: args.workspaces,
+        store: store.clone(),
+        servers: servers.clone(),
+        screen: screen.clone(),
+    };
+    let builder = Service::builder(store)
+        .agent_factory(AGENT, coder)
+        .keys(keys)
+        .limits(limits)
+        .recovery(if args.no_resume { Recovery::Leave } else { Recovery::Resume });
+    let ended = listen(builder, listener, &screen).await;
+    servers.close().await;
+    ended.map(|()| Exit::Done)
+}
+
+async fn listen(builder: ServiceBuilder, listener: TcpListener, screen: &Screen) -> Result<()> {
+    let service = builder.build()?;
     screen.line(&format!("listening on http://{}", listener.local_addr()?));
     service.serve(listener, told_to_end()).await?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn budget(settings: &Settings) -> BudgetLimits {
@@ -103,6 +125,9 @@ struct Coder {
     root: PathBuf,
     workspaces: Option<PathBuf>,
     store: JsonStore,
+    /// The conversations share them.
+    servers: Servers,
+    screen: Screen,
 }
 
 #[async_trait]
@@ -132,7 +157,8 @@ impl Coder {
             session: None,
             record: None,
             task: None,
-            servers: Vec::new(),
+            connect: Connect::Shared(self.servers.clone()),
+            screen: &self.screen,
         };
         let Setup { mut agent, watch, .. } = Setup::make(model, options).await?;
         // The service has the budgets of keys and conversations.

@@ -19,6 +19,7 @@ use crate::approval::Approver;
 use crate::args::Flags;
 use crate::choose;
 use crate::screen::Screen;
+use crate::servers::Connect;
 use crate::settings::{Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::work::{Meter, Watched};
@@ -108,11 +109,12 @@ impl<T> Host<T> {
             session,
             record: None,
             task: None,
-            servers,
+            connect: Connect::Own(servers),
+            screen: &self.screen,
         };
         let setup = Setup::make(model, options).await?;
         let id = setup.agent.session_id();
-        for note in setup.notes.iter().chain(&setup.failures) {
+        for note in setup.notes.iter().chain(&setup.servers.failures()) {
             self.screen.line(&format!("session {id}: {note}"));
         }
         let served = Arc::new(Served {
@@ -170,11 +172,13 @@ impl<T> Host<T> {
         for served in all.values() {
             served.cancel();
         }
-        for (id, served) in &all {
+        // At the same time: a server that does not end by itself takes some seconds.
+        let closing = all.iter().map(|(id, served)| async move {
             if let Err(error) = served.close().await {
                 self.screen.error_line(&format!("session {id}: {}", crate::text::chain(&error)));
             }
-        }
+        });
+        futures_util::future::join_all(closing).await;
     }
 }
 
@@ -218,7 +222,9 @@ impl<T> Served<T> {
         if let Ok(mut phase) = tokio::time::timeout(GRACE, self.busy.lock()).await {
             *phase = Phase::Closed;
         }
-        self.setup.recorder.close().await.context("the session could not be saved")?;
+        let saved = self.setup.recorder.close().await.context("the session could not be saved");
+        self.setup.servers.close().await;
+        saved?;
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod context;
 mod file;
+mod mcp;
 mod price;
 mod repeated;
 mod trust;
@@ -19,6 +20,7 @@ use crate::exit::usage;
 use crate::text::chain;
 pub(crate) use context::{Instructions, project_folders};
 pub(crate) use file::{project_file, user_file};
+pub(crate) use mcp::{McpTable, key_of, shown_entry, unknown_key};
 pub(crate) use price::{Price, Prices, named_price};
 use repeated::Repeated;
 pub(crate) use trust::Consent;
@@ -75,13 +77,15 @@ macro_rules! settings {
             pub(crate) notes: Vec<String>,
             /// Why a file is not used at all.
             pub(crate) warnings: Vec<String>,
+            /// The files of --mcp-config.
+            pub(crate) mcp_files: Vec<PathBuf>,
             /// The flags that a command for the user to paste repeats.
             repeated: Repeated,
         }
 
         impl Settings {
             fn defaults() -> Self {
-                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new(), repeated: Repeated::default() }
+                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new(), mcp_files: Vec::new(), repeated: Repeated::default() }
             }
 
             fn put(&mut self, layer: &Layer, origin: &Origin) {
@@ -148,6 +152,8 @@ settings! {
     max_tokens_total: u64 = None, |_| true;
     /// The maximum number of turns of a run.
     max_turns: u32 = Some(200), |_| true;
+    /// The MCP servers whose tools the agent uses.
+    mcp_servers: McpTable = Some(McpTable::default()), |_| true;
     /// Further folders with skills.
     skills: Vec<PathBuf> = Some(Vec::new()), |_| true;
     /// Whether AGENTS.md and the project's skills are read.
@@ -265,6 +271,7 @@ impl Settings {
             settings.profile = Some(name.clone());
         }
         settings.put(&of_flags(flags), &Origin::Flag);
+        settings.mcp_files.clone_from(&flags.mcp_config);
         settings.repeated = Repeated::of(flags);
         settings.check_sandbox()?;
         Ok(settings)
@@ -315,6 +322,7 @@ fn of_flags(flags: &Flags) -> Layer {
         prices: (!flags.price.is_empty()).then(|| Prices::from(flags.price.clone())),
         max_tokens_total: flags.max_tokens_total,
         max_turns: flags.max_turns,
+        mcp_servers: flags.no_mcp.then(McpTable::default),
         skills: listed(&flags.skills),
         project_context: flags.no_project_context.then_some(false),
         color: flags.color,

@@ -4,15 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use looptree::budget::AtLimit;
+use looptree::compat::SeedVerbs as _;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
 use looptree::session::{FileWatch, SessionError, sessions_folder};
-use looptree::tools::mcp::{McpServer, McpServers, StartPolicy};
 use looptree::tools::plan::RetainPlan;
 
-use crate::approval::{Approvals, Approver};
+use crate::approval::{Approvals, Approver, Outside};
+use crate::args::Approve;
 use crate::exit::usage;
 use crate::recording::TaskRecording;
+use crate::screen::Screen;
+use crate::servers::{Connect, Servers};
 use crate::settings::{Instructions, Settings};
 use crate::{money, sandbox};
 
@@ -49,8 +52,8 @@ pub(crate) struct Setup {
     pub(crate) recording: Option<TaskRecording>,
     /// Messages for the user before the first run.
     pub(crate) notes: Vec<String>,
-    /// Why MCP servers are not used.
-    pub(crate) failures: Vec<String>,
+    /// The MCP servers whose tools the agent has. They must be closed before the program ends.
+    pub(crate) servers: Servers,
     /// Whether the agent continues a session.
     pub(crate) continues: bool,
 }
@@ -65,8 +68,10 @@ pub(crate) struct SetupOptions<'a> {
     pub(crate) session: Option<String>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) task: Option<&'a str>,
-    /// MCP servers whose tools the agent gets.
-    pub(crate) servers: Vec<McpServer>,
+    /// The MCP servers whose tools the agent gets.
+    pub(crate) connect: Connect,
+    /// Where messages go that cannot wait until the agent is there.
+    pub(crate) screen: &'a Screen,
 }
 
 /// Returns the compaction strategy: a summary by the model that preserves the plan.
@@ -81,9 +86,23 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
 }
 
 impl Setup {
-    /// Builds the agent and restores its session, if it continues one.
-    pub(crate) async fn make(model: ModelConfig, options: SetupOptions<'_>) -> Result<Self> {
-        let SetupOptions { settings, root, approver, at_limit, session, record, task, servers } = options;
+    /// Starts the MCP servers, builds the agent and restores its session, if it continues one.
+    pub(crate) async fn make(model: ModelConfig, mut options: SetupOptions<'_>) -> Result<Self> {
+        match std::mem::replace(&mut options.connect, Connect::Own(Vec::new())) {
+            Connect::Shared(servers) => Self::with_servers(model, options, servers).await,
+            Connect::Own(editor) => {
+                let servers = Servers::start(options.settings, options.root, editor, options.screen).await?;
+                let made = Self::with_servers(model, options, servers.clone()).await;
+                if made.is_err() {
+                    servers.close().await;
+                }
+                made
+            }
+        }
+    }
+
+    async fn with_servers(model: ModelConfig, options: SetupOptions<'_>, servers: Servers) -> Result<Self> {
+        let SetupOptions { settings, root, approver, at_limit, session, record, task, .. } = options;
         let mut notes = settings.notes.clone();
         let sessions = sessions_of(settings, root)?;
         let workspace = Workspace::open(root)?;
@@ -115,12 +134,13 @@ impl Setup {
         if let Some(level) = settings.thinking.value {
             agent = agent.with_thinking(level);
         }
-        let mut failures = Vec::new();
-        if !servers.is_empty() {
-            let servers = McpServers::start(servers, StartPolicy::Report).await?;
-            failures.extend(servers.failures().map(ToString::to_string));
-            agent = agent.with_mcp_servers(&servers);
+        if !servers.are_none() {
+            // The sandbox does not confine the servers, so that it allows none of their calls.
+            let approve = settings.approve.value.unwrap_or(Approve::Ask);
+            approvals.set_outside(Outside { approve, own: tool_names(&agent).into_iter().collect() });
+            agent = servers.attach(agent);
         }
+        notes.extend(servers.notes(&tool_names(&agent)));
         let recording = match (record, task) {
             (Some(file), Some(task)) => {
                 Some(TaskRecording::new(file, task, settings, &approvals, at_limit, &agent)?)
@@ -140,8 +160,10 @@ impl Setup {
                 watch.adopt(&session.files_at(&end)?);
             }
             let recorder;
-            (agent, recorder) =
-                agent.restore_session(store.clone(), id).await.map_err(|error| lacking(error, id))?;
+            (agent, recorder) = agent
+                .restore_session(store.clone(), id)
+                .await
+                .map_err(|error| lacking(error, id, &servers.failures()))?;
             recorder
         } else {
             SessionRecorder::attach(&mut agent, store.clone())
@@ -155,20 +177,28 @@ impl Setup {
             approvals,
             recording,
             notes,
-            failures,
+            servers,
             continues,
         })
     }
 }
 
+/// Returns the names of the tools of an agent.
+pub(crate) fn tool_names(agent: &BasicAgent) -> Vec<String> {
+    agent.tools().iter().map(|tool| tool.name().to_owned()).collect()
+}
+
 /// Returns the error of a session that cannot be restored, with what the user of the command can do.
-fn lacking(error: SessionError, id: &str) -> anyhow::Error {
+fn lacking(error: SessionError, id: &str, failures: &[String]) -> anyhow::Error {
     match error {
-        SessionError::Missing { missing, .. } => anyhow!(
-            "the open run of session {id} needs {}, which the agent does not have here. Continue it where it was started, or \
-             without the open run: looptree sessions fork {id}",
-            missing.join(", ")
-        ),
+        SessionError::Missing { missing, .. } => {
+            let failures: String = failures.iter().map(|failure| format!("; {failure}")).collect();
+            anyhow!(
+                "the open run of session {id} needs {}, which the agent does not have here{failures}. Continue it where it was \
+                 started and with the same MCP servers, or without the open run: looptree sessions fork {id}",
+                missing.join(", ")
+            )
+        }
         other => other.into(),
     }
 }

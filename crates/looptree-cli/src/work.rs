@@ -11,6 +11,7 @@ use looptree::{EventReceiver, Message, Question, Usage};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::screen::Screen;
+use crate::servers::Servers;
 
 /// What one stream of events came to.
 #[derive(Debug, Default)]
@@ -72,28 +73,31 @@ impl Meter {
 const TWICE: Duration = Duration::from_millis(300);
 
 /// Ctrl-C and the signals that end a program, which abort the run, so that no command is left behind.
-pub(crate) struct Interrupts(Receiver<()>);
+pub(crate) struct Interrupts {
+    said: Receiver<()>,
+    servers: Servers,
+}
 
 impl Interrupts {
-    /// Handles the signals from now on.
-    pub(crate) fn open() -> Self {
-        let (said, interrupts) = channel(1);
+    /// Handles the signals from now on. The servers are ended before one of the signals ends the program.
+    pub(crate) fn open(servers: Servers) -> Self {
+        let (tell, said) = channel(1);
         tokio::spawn(async move {
             loop {
                 tokio::select! {
                     pressed = tokio::signal::ctrl_c() => if pressed.is_err() { return },
                     () = told_to_end() => {}
                 }
-                if said.send(()).await.is_err() {
+                if tell.send(()).await.is_err() {
                     return;
                 }
             }
         });
-        Self(interrupts)
+        Self { said, servers }
     }
 
     pub(crate) async fn next(&mut self) {
-        if self.0.recv().await.is_none() {
+        if self.said.recv().await.is_none() {
             std::future::pending().await
         }
     }
@@ -159,6 +163,7 @@ pub(crate) async fn watch(
                 interrupted_at = Some(Instant::now());
                 if watched.interrupted {
                     screen.error_line("stopped");
+                    interrupts.servers.close().await;
                     std::process::exit(130);
                 }
                 watched.interrupted = true;

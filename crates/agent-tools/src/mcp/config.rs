@@ -2,12 +2,13 @@
 
 mod sandbox;
 
+use std::path::Path;
 use std::time::Duration;
 
 use agent_core::Secret;
 use serde_json::{Map, Value};
 
-use super::server::McpServer;
+use super::server::{McpServer, McpTransport};
 
 /// The servers of a configuration file with the key `mcpServers`.
 ///
@@ -109,6 +110,25 @@ impl McpConfig {
             }
         }
         Ok(config)
+    }
+
+    /// Resolves the relative paths of child processes against a folder: a `command` with more than one component, and
+    /// `cwd`. A child without `cwd` starts in the folder. Without this call, these paths are relative to the current folder
+    /// of this process.
+    #[must_use]
+    pub fn relative_to(mut self, folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref();
+        for server in &mut self.servers {
+            let McpTransport::Stdio(stdio) = &mut server.transport else { continue };
+            if Path::new(&stdio.command).components().count() > 1 {
+                stdio.command = folder.join(&stdio.command).into();
+            }
+            stdio.folder = Some(match &stdio.folder {
+                Some(own) => folder.join(own),
+                None => folder.to_owned(),
+            });
+        }
+        self
     }
 
     /// Returns the servers in the order of the file.

@@ -59,6 +59,29 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
     );
 }
 
+#[test]
+fn relative_paths_can_begin_at_a_folder() {
+    let file = json!({"mcpServers": {
+        "a": {"command": "./bin/x", "cwd": "sub"},
+        "b": {"command": "x"},
+        "c": {"command": "/bin/x", "cwd": "/c"},
+        "d": {"command": "x", "sandbox": "landlock"},
+        "e": {"url": "http://e"},
+    }});
+    let config = McpConfig::parse(&file.to_string(), none).unwrap().relative_to("/srv");
+    let debug: Vec<String> =
+        config.servers().iter().map(|server| format!("{:?}", server.transport())).collect();
+    for (text, expected) in debug.iter().zip([
+        "command: \"/srv/./bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/srv/sub\")",
+        "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/srv\")",
+        "command: \"/bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/c\")",
+        "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/\")",
+        "url: \"http://e\"",
+    ]) {
+        assert!(text.contains(expected), "{text}");
+    }
+}
+
 /// A word that is not known must not leave a server unheld.
 #[test]
 fn a_sandbox_that_is_not_understood_leaves_the_server_out() {

@@ -20,13 +20,13 @@ const MODES: [Mode; 4] = [
     Mode {
         id: "ask",
         name: "Ask",
-        description: "Edits and commands need a permission",
+        description: "Edits, commands and tools of MCP servers need a permission",
         approve: Some(Approve::Ask),
     },
     Mode {
         id: "commands",
         name: "Ask before commands",
-        description: "Commands need a permission, edits do not",
+        description: "Commands and tools of MCP servers need a permission, edits do not",
         approve: Some(Approve::Commands),
     },
     Mode { id: "yes", name: "Yes", description: "No call needs a permission", approve: Some(Approve::None) },

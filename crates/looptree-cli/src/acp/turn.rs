@@ -92,9 +92,9 @@ impl Editor<'_> {
 
     /// Tells once which MCP servers could not be used.
     fn report_failures(&self) {
-        let failures = self.updates().once_told(&self.session.setup.failures);
+        let failures = self.updates().once_told(&self.session.setup.servers.failures());
         for failure in failures {
-            self.say(&format!("An MCP server cannot be used: {failure}"));
+            self.say(&format!("Warning: {failure}"));
         }
     }
 

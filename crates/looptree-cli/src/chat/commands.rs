@@ -15,7 +15,7 @@ use crate::args::Approve;
 use crate::choose::{Access, access};
 use crate::lists::known_models;
 use crate::screen::{Style, diff_lines};
-use crate::setup::{compaction, context_of};
+use crate::setup::{compaction, context_of, tool_names};
 use crate::text::{brief, tokens, wrap};
 use crate::{choose, money};
 
@@ -32,6 +32,7 @@ const COMMANDS: &[(&str, &str, &str)] = &[
     ("/compact", "", "replaces the older conversation by a summary"),
     ("/retry", "", "calls the model again after a run that failed or was interrupted"),
     ("/tools", "", "shows the tools, and what runs without a question"),
+    ("/mcp", "", "shows the MCP servers and whether they work"),
     ("/clear", "", "clears the screen; the conversation stays"),
     ("/help", "", "shows this"),
     ("/quit", "", "ends the chat"),
@@ -57,11 +58,21 @@ pub(super) fn parse(text: &str) -> Option<Vec<String>> {
 
 /// Describes which calls need an approval.
 pub(super) fn asked_about(approvals: &Approvals) -> &'static str {
-    match (approvals.plan_only(), approvals.approve()) {
-        (true, _) => "plan only: tools that change something are denied",
-        (false, Approve::Ask) => "you are asked before edits and commands",
-        (false, Approve::Commands) => "you are asked before commands, not before edits",
-        (false, Approve::None) => "you are not asked: every call runs",
+    if approvals.plan_only() {
+        return "plan only: tools that change something are denied";
+    }
+    let asks_outside = approvals.outside().map(|outside| outside.approve != Approve::None);
+    match (approvals.approve(), asks_outside) {
+        (Approve::Ask, None) => "you are asked before edits and commands",
+        (Approve::Ask, Some(_)) => "you are asked before edits, commands and tools of MCP servers",
+        (Approve::Commands, None) => "you are asked before commands, not before edits",
+        (Approve::Commands, Some(_)) => {
+            "you are asked before commands and tools of MCP servers, not before edits"
+        }
+        (Approve::None, Some(true)) => {
+            "you are asked only before tools of MCP servers, which the sandbox does not confine"
+        }
+        (Approve::None, _) => "you are not asked: every call runs",
     }
 }
 
@@ -84,6 +95,7 @@ impl Chat<'_> {
             ["/cost"] => self.cost()?,
             ["/diff"] => self.diff()?,
             ["/tools"] => self.tools(),
+            ["/mcp"] => self.servers(),
             ["/compact"] => self.compact().await?,
             ["/retry"] => self.retry().await?,
             ["/tree"] => self.tree()?,
@@ -239,9 +251,19 @@ impl Chat<'_> {
     }
 
     fn tools(&self) {
-        for tool in self.setup.agent.tools().iter() {
-            let name = tool.name();
-            self.screen.paragraph(Style::Plain, "  ", &format!("{name}: {}", brief(tool.description())));
+        let tools = self.setup.agent.tools();
+        let names = tool_names(&self.setup.agent);
+        let of_servers: Vec<_> = self.setup.servers.with_tools(&names).collect();
+        let show = |is_wanted: &dyn Fn(&str) -> bool| {
+            for tool in tools.iter().filter(|tool| is_wanted(tool.name())) {
+                let text = format!("{}: {}", tool.name(), brief(tool.description()));
+                self.screen.paragraph(Style::Plain, "  ", &text);
+            }
+        };
+        show(&|name| !of_servers.iter().any(|(_, tools)| tools.contains(&name)));
+        for (server, tools) in &of_servers {
+            self.screen.paragraph(Style::Plain, "", &format!("of the MCP server {server}:"));
+            show(&|name| tools.contains(&name));
         }
         self.screen.paragraph(Style::Dim, "", asked_about(&self.setup.approvals));
         for grant in self.setup.approvals.grants() {
@@ -250,6 +272,18 @@ impl Chat<'_> {
                 "",
                 &format!("allowed without a question: {}", described(&grant)),
             );
+        }
+    }
+
+    /// Lists the MCP servers with their states.
+    fn servers(&self) {
+        let states = self.setup.servers.states(&tool_names(&self.setup.agent));
+        if states.is_empty() {
+            let text = "no MCP server is configured; the table mcp_servers of a configuration file or --mcp-config adds some";
+            self.screen.paragraph(Style::Plain, "", text);
+        }
+        for state in states {
+            self.screen.paragraph(Style::Plain, "  ", &state);
         }
     }
 

@@ -56,6 +56,13 @@ pub(crate) fn read(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> 
     parse(path, text).map(Some)
 }
 
+/// Returns the error of a text that is not TOML. Its lines are not shown: they can contain a secret of an MCP server.
+fn wrong_text(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    usage(format!("the configuration {} cannot be used: line {line}: {}", path.display(), error.message()))
+}
+
 fn parse(path: &Path, text: String) -> Result<ConfigFile> {
     let wrong = |error: toml::de::Error, place: &str| {
         usage(format!(
@@ -64,7 +71,8 @@ fn parse(path: &Path, text: String) -> Result<ConfigFile> {
             error.to_string().trim_end()
         ))
     };
-    let mut table: toml::Table = text.parse().map_err(|error| wrong(error, ""))?;
+    let mut table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| wrong_text(path, &text, &error))?;
     let profile = match table.remove("profile") {
         None => None,
         Some(toml::Value::String(name)) => Some(name),

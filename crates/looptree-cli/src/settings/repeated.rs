@@ -13,6 +13,8 @@ pub(super) struct Repeated {
     places: String,
     /// Those that select the model.
     model: String,
+    /// Those that select MCP servers, whose tools an open run needs.
+    servers: String,
 }
 
 impl Repeated {
@@ -35,7 +37,11 @@ impl Repeated {
             let text = if name == EVERY { price.to_string() } else { format!("{name}={price}") };
             add(&mut model, "--price", Some(&text));
         }
-        Self { places, model }
+        let mut servers = if flags.no_mcp { " --no-mcp".to_owned() } else { String::new() };
+        for file in &flags.mcp_config {
+            add(&mut servers, "--mcp-config", Some(&file.to_string_lossy()));
+        }
+        Self { places, model, servers }
     }
 }
 
@@ -45,9 +51,10 @@ impl Settings {
         format!("looptree{} {arguments}", self.repeated.places)
     }
 
-    /// Returns the command line that continues a session with the same model.
+    /// Returns the command line that continues a session with the same model and the same MCP servers.
     pub(crate) fn resume(&self, id: &str) -> String {
-        format!("looptree{}{} --resume {id}", self.repeated.places, self.repeated.model)
+        let Repeated { places, model, servers } = &self.repeated;
+        format!("looptree{places}{model}{servers} --resume {id}")
     }
 }
 

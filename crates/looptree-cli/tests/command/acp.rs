@@ -500,7 +500,8 @@ async fn an_mcp_server_that_does_not_start_is_reported_once_and_the_session_work
         let session = to.send_request(request).block_task().await?.session_id;
         prompt(&to, &session, "say sunny").await?;
         assert!(
-            seen.said().contains("An MCP server cannot be used") && seen.said().contains("lost"),
+            seen.said()
+                .contains("the MCP server lost cannot be used: the program `/nowhere/server` was not found"),
             "{}",
             seen.said()
         );
@@ -529,6 +530,29 @@ async fn the_tools_of_an_mcp_server_of_the_editor_are_asked_about_and_used() {
         Ok(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_mcp_servers_of_the_settings_are_used_beside_those_of_the_editor_which_come_first() {
+    let (project, tiny) = super::mcp_servers::with_server("");
+    let model = Model::start().await;
+    let of_editor = super::tiny_server::Tiny::new(&project, "editor");
+    with_agent(&project, &model.words(), allow, async |to, seen| {
+        let session = new_session(&to, &project).await?;
+        assert_eq!(prompt(&to, &session, "use tiny__run it").await?, StopReason::EndTurn);
+        assert_eq!((seen.asked().len(), tiny.calls()), (1, 1));
+        let mut server = McpServerStdio::new("tiny", "sh");
+        server = server.args(vec![of_editor.script()]).env(vec![EnvVariable::new("LOG", of_editor.log())]);
+        let request = NewSessionRequest::new(project.path()).mcp_servers(vec![McpServer::Stdio(server)]);
+        let session = to.send_request(request).block_task().await?.session_id;
+        assert_eq!(prompt(&to, &session, "use tiny__run it").await?, StopReason::EndTurn);
+        assert_eq!((tiny.starts(), of_editor.calls()), (1, 1));
+        to.send_request(CloseSessionRequest::new(session)).block_task().await?;
+        assert!(!of_editor.runs() && tiny.runs());
+        Ok(())
+    })
+    .await;
+    assert!(!tiny.runs());
 }
 
 #[tokio::test]

@@ -18,11 +18,14 @@ mod config;
 mod keyring;
 mod man;
 mod mcp;
+mod mcp_servers;
+mod mcp_servers_end;
 mod model;
 mod print;
 mod serve;
 mod sessions;
 mod terminal;
+mod tiny_server;
 mod view;
 
 use std::path::{Path, PathBuf};

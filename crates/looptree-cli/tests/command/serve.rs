@@ -115,6 +115,34 @@ async fn conversations_have_folders_of_their_own_if_wanted() {
 }
 
 #[tokio::test]
+async fn all_conversations_share_the_mcp_servers_of_the_settings() {
+    let (project, tiny) = super::mcp_servers::with_server("stubborn");
+    let model = Model::start().await;
+    let mut server = serve(&project, &model, &["--workspaces", "spaces"], Some(KEY)).await;
+    assert!(server.printed.iter().any(|line| line == "MCP servers: tiny"), "{:?}", server.printed);
+    for calls in 1..=2 {
+        let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+        let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+        let task = json!({"text": "use tiny__run it"});
+        server.call("POST", &format!("{path}/prompt"), Some(task)).await;
+        server.wait_for(&path, "waiting").await;
+        let (_, list) = server.call("GET", &format!("{path}/questions"), None).await;
+        let question = &list["questions"][0];
+        let id: String =
+            question["id"].as_str().unwrap().bytes().map(|byte| format!("%{byte:02x}")).collect();
+        let answer = json!({"answer": {"type": "allow"}, "hash": question["call"]["hash"]});
+        server.call("POST", &format!("{path}/questions/{id}"), Some(answer)).await;
+        server.wait_for(&path, "idle").await;
+        assert_eq!(tiny.calls(), calls);
+    }
+    assert_eq!(tiny.folders(), [project.path().display().to_string()]);
+    let pid = rustix::process::Pid::from_raw(server.child.id().unwrap().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = tokio::time::timeout(HANG, server.child.wait()).await.expect("it does not end").unwrap();
+    assert_eq!((status.code(), tiny.runs()), (Some(0), false));
+}
+
+#[tokio::test]
 async fn keys_come_from_a_private_file_or_the_environment_and_otherwise_one_is_printed() {
     use std::os::unix::fs::PermissionsExt as _;
     let (project, model) = (Project::new(), Model::start().await);

@@ -138,7 +138,7 @@ fn completes(message: &AgentMessage) -> bool {
 fn the_drivers_agree() {
     let seen = Arc::new([const { AtomicUsize::new(0) }; 12]);
     let count = |n: usize, yes: bool| seen[n].fetch_add(usize::from(yes), Ordering::Relaxed);
-    let mut config = ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() };
+    let mut config = ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() };
     // The same scripts in every run, unless `PROPTEST_RNG_SEED` gives others.
     if config.rng_seed == RngSeed::Random {
         config.rng_seed = RngSeed::Fixed(2_026);

@@ -111,19 +111,32 @@ cargo xtask COMMAND
   bench sim [N]          measures simulated runs, and searches for errors that it plants in a copy of agent-core
 ";
 
-/// The commands that need the feature `agents`.
-#[cfg(not(feature = "agents"))]
-const WITH_AGENTS: &[&str] = &[
-    "acp-client",
-    "bench",
-    "catalogue",
-    "conformance",
-    "fuzz",
-    "interop",
-    "mcp-conformance",
-    "requests",
-    "serve",
-];
+/// Lists the commands that run agents, with their functions. Only the feature `agents` compiles the functions.
+macro_rules! with_agents {
+    ($($name:literal => $run:path,)*) => {
+        const WITH_AGENTS: &[&str] = &[$($name),*];
+
+        #[cfg(feature = "agents")]
+        fn run_with_agents(workspace: &Workspace, command: &str, rest: &[String]) -> anyhow::Result<bool> {
+            match command {
+                $($name => $run(workspace, rest),)*
+                other => anyhow::bail!("`{other}` runs no agents"),
+            }
+        }
+    };
+}
+
+with_agents! {
+    "acp-client" => interop::acp_client::run,
+    "bench" => bench::run,
+    "catalogue" => catalogue::run,
+    "conformance" => conformance::run,
+    "fuzz" => fuzz::run,
+    "interop" => interop::run,
+    "mcp-conformance" => interop::mcp_conformance::run,
+    "requests" => requests::run,
+    "serve" => interop::serve::run,
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -150,21 +163,11 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
         "weight" => weight::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "catalogue" => catalogue::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "bench" => bench::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "conformance" => conformance::run(&workspace, rest),
         "crash" => crash::run(&workspace, rest),
         "durable" => durable::run(&workspace, rest),
         "restate" => durable::install(&workspace, rest),
         "browser" => browser::install(&workspace, rest),
         "view-pictures" => browser::pictures(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "fuzz" => fuzz::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "interop" => interop::run(&workspace, rest),
         "mutants" => mutants::run(&workspace, rest),
         "otel" => otel::run(&workspace, rest),
         "features" => features::run(&workspace, rest),
@@ -175,31 +178,22 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "size" => size::run(rest),
         "docs" => docs::run(&workspace, rest),
         "surface" => surface::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "serve" => interop::serve::run(&workspace, rest),
         "soak" => soak::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "acp-client" => interop::acp_client::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "mcp-conformance" => interop::mcp_conformance::run(&workspace, rest),
-        #[cfg(feature = "agents")]
-        "requests" => requests::run(&workspace, rest),
         "help" | "--help" | "-h" => {
             say_as_is!("{HELP}");
             Ok(true)
         }
-        #[cfg(not(feature = "agents"))]
-        other if WITH_AGENTS.contains(&other) => with_agents(arguments),
+        command if WITH_AGENTS.contains(&command) => run_with_agents(&workspace, command, rest),
         other => anyhow::bail!("there is no command `{other}`\n\n{HELP}"),
     }
 }
 
 /// Runs a command in this program compiled with the feature `agents`. `false` when it fails.
 #[cfg(not(feature = "agents"))]
-fn with_agents(arguments: &[String]) -> anyhow::Result<bool> {
+fn run_with_agents(_: &Workspace, command: &str, rest: &[String]) -> anyhow::Result<bool> {
     let words =
         ["run", "--quiet", "--locked", "--package", "xtask", "--bin", "xtask", "--features", "agents", "--"];
     // A path among the arguments is relative to the directory of the user.
-    let status = cargo::command(&std::env::current_dir()?).args(words).args(arguments).status()?;
-    Ok(status.success())
+    let mut cargo = cargo::command(&std::env::current_dir()?);
+    Ok(cargo.args(words).arg(command).args(rest).status()?.success())
 }

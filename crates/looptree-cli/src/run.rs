@@ -193,10 +193,9 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         session,
         record: run.record,
         task: prompt.as_deref(),
-        connect: Connect::Own(Vec::new()),
         screen: &screen,
     };
-    let setup = Setup::make(model, options).await?;
+    let setup = Setup::make(model, Connect::Own(Vec::new()), options).await?;
     if chats {
         return chat::run(setup, &settings, prompt.as_deref(), &screen).await;
     }

@@ -157,10 +157,10 @@ impl Coder {
             session: None,
             record: None,
             task: None,
-            connect: Connect::Shared(self.servers.clone()),
             screen: &self.screen,
         };
-        let Setup { mut agent, watch, .. } = Setup::make(model, options).await?;
+        let Setup { mut agent, watch, .. } =
+            Setup::make(model, Connect::Shared(self.servers.clone()), options).await?;
         // The service has the budgets of keys and conversations.
         agent.set_config(|config| config.services.budget = None);
         let session = SessionStore::load_session(&self.store, conversation.id.as_str()).await?;

@@ -109,10 +109,9 @@ impl<T> Host<T> {
             session,
             record: None,
             task: None,
-            connect: Connect::Own(servers),
             screen: &self.screen,
         };
-        let setup = Setup::make(model, options).await?;
+        let setup = Setup::make(model, Connect::Own(servers), options).await?;
         let id = setup.agent.session_id();
         for note in setup.notes.iter().chain(&setup.servers.failures()) {
             self.screen.line(&format!("session {id}: {note}"));

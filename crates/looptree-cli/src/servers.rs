@@ -127,7 +127,7 @@ impl Servers {
     /// Returns a line for each server that cannot be used.
     pub(crate) fn failures(&self) -> Vec<String> {
         let failed = self.states.iter().filter_map(|(name, state)| match state {
-            State::Failed(reason) => Some(format!("the MCP server {name} cannot be used: {reason}")),
+            State::Failed(reason) => Some(unusable(name, reason)),
             _ => None,
         });
         failed.collect()
@@ -186,6 +186,11 @@ impl Servers {
             started.close().await;
         }
     }
+}
+
+/// Returns the line about a server that cannot be used.
+fn unusable(name: &str, reason: &str) -> String {
+    format!("the MCP server {name} cannot be used: {reason}")
 }
 
 /// Returns the beginning of the names of a server's tools.

@@ -68,8 +68,6 @@ pub(crate) struct SetupOptions<'a> {
     pub(crate) session: Option<String>,
     pub(crate) record: Option<PathBuf>,
     pub(crate) task: Option<&'a str>,
-    /// The MCP servers whose tools the agent gets.
-    pub(crate) connect: Connect,
     /// Where messages go that cannot wait until the agent is there.
     pub(crate) screen: &'a Screen,
 }
@@ -86,9 +84,13 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
 }
 
 impl Setup {
-    /// Starts the MCP servers, builds the agent and restores its session, if it continues one.
-    pub(crate) async fn make(model: ModelConfig, mut options: SetupOptions<'_>) -> Result<Self> {
-        match std::mem::replace(&mut options.connect, Connect::Own(Vec::new())) {
+    /// Starts the MCP servers whose tools the agent gets, builds the agent and restores its session, if it continues one.
+    pub(crate) async fn make(
+        model: ModelConfig,
+        connect: Connect,
+        options: SetupOptions<'_>,
+    ) -> Result<Self> {
+        match connect {
             Connect::Shared(servers) => Self::with_servers(model, options, servers).await,
             Connect::Own(editor) => {
                 let servers = Servers::start(options.settings, options.root, editor, options.screen).await?;

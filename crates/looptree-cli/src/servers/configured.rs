@@ -73,7 +73,7 @@ impl Configured {
     /// Returns a line for each server that cannot be used.
     pub(crate) fn problems(&self, root: &Path) -> Vec<String> {
         let problems = self.prepared(root).problems.into_iter();
-        problems.map(|(name, problem)| format!("the MCP server {name} cannot be used: {problem}")).collect()
+        problems.map(|(name, problem)| super::unusable(&name, &problem)).collect()
     }
 
     /// Reads the entries. Paths are relative to the directory of the task, in which the servers start.

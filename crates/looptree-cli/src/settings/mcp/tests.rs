@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::{key_of, shown_entry, unknown_key};
+use super::{KEYS, key_of, shown_entry, unknown_key};
 
 #[test]
 fn a_shown_server_has_no_value_that_can_be_a_secret() {
@@ -34,4 +34,16 @@ fn a_key_without_a_meaning_is_named_with_those_that_have_one() {
     assert_eq!(unknown_key(&json!({"command": "x", "args": []})), None);
     let unknown = unknown_key(&json!({"command": "x", "enabled": false})).unwrap();
     assert!(unknown.starts_with("enabled: there is no such key; known are args, command, "), "{unknown}");
+}
+
+/// The library ignores a key that it does not know, so the list here has to be that of the page about the file.
+#[test]
+fn the_keys_of_a_server_are_those_of_the_page() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/tools/mcp.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let table = page.split("\n## The file\n").nth(1).unwrap().split("\n| key | meaning |\n").nth(1).unwrap();
+    let rows = table.lines().skip(1).map_while(|row| row.strip_prefix("| ")?.split(" |").next());
+    let mut keys: Vec<&str> = rows.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, KEYS);
 }

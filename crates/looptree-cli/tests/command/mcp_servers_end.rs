@@ -143,6 +143,8 @@ async fn a_server_that_ended_is_shown_and_the_next_call_starts_it_again() {
     let shown = async {
         loop {
             on.types("/mcp");
+            // The prompt that is on the screen can be the one before the command.
+            on.sees("tiny: ").await;
             on.prompts().await;
             if on.text().contains("tiny: ended; the next call of one of its tools starts it again") {
                 break;

@@ -24,6 +24,7 @@ const PRIVATE: &str = "my password is tulip";
 #[track_caller]
 fn check(name: &str, value: &dyn Debug) {
     for text in [format!("{value:?}"), format!("{value:#?}")] {
+        assert!(text.contains(|c: char| c.is_ascii_uppercase()), "{name} has no name of a type: {text:?}");
         assert!(!text.contains("tulip"), "{name}: {text}");
         assert!(text.len() < 2_500, "{name} is {} characters long: {text}", text.len());
     }

@@ -340,3 +340,5 @@ fn an_assigned_call_id_is_new_in_a_conversation_that_has_the_first_choices() {
         ids.push(id);
     }
 }
+
+mod parts;

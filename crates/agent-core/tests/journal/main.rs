@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod keeping;
 #[cfg(test)]
+mod releasing;
+#[cfg(test)]
 mod resume;
 #[cfg(test)]
 #[path = "../tools/room.rs"]

@@ -131,6 +131,15 @@ fn a_compaction_that_drops_the_result_leaves_a_call_that_no_longer_waits() {
 }
 
 #[test]
+fn a_result_that_a_compaction_adds_without_its_call_is_a_plain_message() {
+    let mut history = History::new();
+    history.push(user("task")).unwrap();
+    let added = Splice { from: 1, to: 1, messages: vec![Entry::from(completion("a"))] };
+    let long = history.spliced(&[added]).unwrap();
+    assert_eq!((long.len(), marks(&long).len()), (2, 0));
+}
+
+#[test]
 fn a_compaction_that_drops_a_waiting_call_leaves_a_notice_that_can_be_completed() {
     let mut short = story(false).spliced(&splice(1, 4)).unwrap();
     let texts: Vec<String> = short.messages().map(AgentMessage::text).collect();

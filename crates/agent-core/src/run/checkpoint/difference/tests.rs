@@ -16,9 +16,18 @@ proptest! {
         match common(new.iter(), old.iter(), |a, b| a == b) {
             None => prop_assert!(old.len() < LONG || old.first() != new.first() && old.last() != new.last()),
             Some(found) => {
+                prop_assert!(found.first < found.end, "an item stays");
                 let whole = [&old[..found.first], &new[found.first..found.end], &old[old.len() - found.last..]].concat();
                 prop_assert_eq!(whole, new);
             }
         }
     }
+}
+
+/// An empty list can be absent from the JSON, so one item is written even if nothing is new.
+#[test]
+fn one_item_of_a_list_without_news_is_written() {
+    let list = [1; LONG];
+    let found = common(list.iter(), list.iter(), |a, b| a == b).unwrap();
+    assert_eq!((found.first, found.end, found.last), (LONG - 1, LONG, 0));
 }

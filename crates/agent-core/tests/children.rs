@@ -9,10 +9,11 @@
 
 use std::sync::Arc;
 
-use agent_core::drive::Delegation;
+use agent_core::drive::{Delegation, Telemetry};
 use agent_core::run::ChildEnd;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::tool::{ChildRun, Tools};
+use agent_core::trace::TraceContext;
 use agent_core::{
     AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig,
     RunEnd, ToolContext, ToolError, ToolResult, Usage,
@@ -116,4 +117,31 @@ async fn the_spending_of_a_child_is_charged_to_its_caller_once() {
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
     let spent = budget.spent();
     assert_eq!((spent.model_calls, spent.tool_calls, spent.tokens), (4, 2, 4 * 110));
+}
+
+/// A tracing system that knows one span.
+#[derive(Debug)]
+struct OneSpan;
+
+const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+impl Telemetry for OneSpan {
+    fn context(&self, _: &tracing::Span) -> Option<TraceContext> {
+        TraceContext::new(TRACE)
+    }
+}
+
+/// The requests of a child belong to the trace of its caller.
+#[tokio::test]
+async fn a_child_is_connected_to_the_tracing_system_of_its_caller() {
+    let helper = helper(ScriptedTool::saying("work", "worked"));
+    let agent =
+        caller(helper.clone()).configure(|config| config.services.telemetry = Some(Arc::new(OneSpan)));
+    let end = agent.prompt("go").unwrap().end().await;
+    assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+    let requests = helper.model.requests();
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert_eq!(request.trace.unwrap().traceparent(), TRACE);
+    }
 }

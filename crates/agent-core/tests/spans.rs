@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
@@ -147,6 +148,23 @@ async fn a_run_is_a_tree_of_spans() {
     assert!(
         keeper.tree(&["gen_ai.conversation.id"]).starts_with("invoke_agent gen_ai.conversation.id=s-1\n")
     );
+}
+
+/// The time from the request to the first piece of the reply, in seconds.
+#[tokio::test]
+async fn the_span_of_a_model_call_has_the_time_to_the_first_piece() {
+    let environment = Arc::new(ManualEnvironment::at(1_800_000_000_000));
+    let clock = Arc::clone(&environment);
+    let model = ScriptedProvider::responding(move |_| {
+        clock.advance(Duration::from_millis(250));
+        ScriptedReply::text("done")
+    });
+    let config = AgentLoopConfig::new(Arc::new(model), ModelConfig::default(), environment);
+    let (mut context, (tx, _)) = (AgentContext::new(""), event_channel());
+    let (_, keeper) =
+        traced(agent_loop(vec!["go".into()], &mut context, &config, tx, CancellationToken::new())).await;
+    let tree = keeper.tree(&["gen_ai.response.time_to_first_chunk"]);
+    assert!(tree.contains("    chat gen_ai.response.time_to_first_chunk=0.25\n"), "{tree}");
 }
 
 /// A compaction is a span of its turn.

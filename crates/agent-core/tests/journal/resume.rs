@@ -65,7 +65,11 @@ async fn taken_up(run: Run, tool: ScriptedTool, hooks: Hooks) -> Driven {
     let context = AgentContext::new("").with_tools(boxed([tool]));
     let (tx, rx) = event_channel();
     let outcome = drive(run, &context, &config, tx, CancellationToken::new()).await.unwrap();
-    let (Outcome::Ended(run) | Outcome::Suspended(run)) = outcome else { panic!() };
+    let run = match outcome {
+        Outcome::Ended(run) if run.ended().is_some() => run,
+        Outcome::Suspended(run) if run.is_suspended() => run,
+        other => panic!("{other:?}"),
+    };
     Driven { run, events: rx.collect().await, model }
 }
 

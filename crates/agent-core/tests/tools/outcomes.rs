@@ -1,11 +1,14 @@
 //! What comes of a call.
 
-use agent_core::compat::SeedSetters as _;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{Latch, ManualEnvironment, ScriptedReply, ScriptedTool, transcript};
-use agent_core::{AgentEvent, Effects, Hooks, LoopId, ToolContext, ToolError, ToolResult, Verdict};
+use agent_core::tool::FileAccess;
+use agent_core::{
+    AgentEvent, Effects, ExecutionLimits, Hooks, LoopId, ToolContext, ToolError, ToolResult, Verdict,
+};
 use serde_json::{Value, json};
 
 use crate::room::{agent, agent_in, boxed, model, result, results, run, said, tool_ends};
@@ -86,9 +89,12 @@ async fn a_tool_knows_its_call_its_loop_and_a_key_and_speaks_to_nobody_after_its
         async { Ok("ok".into()) }
     });
     let model = model([calling("t"), "done".into()]);
+    let limits = ExecutionLimits::unlimited().with_max_turns(7);
     let agent = agent(&model).with_tools(boxed([tool])).with_session_id("s-1").with_config_id("c");
-    run(&agent).await;
+    run(&agent.with_limits(limits)).await;
     let ctx = seen.lock().unwrap().take().unwrap();
+    assert_eq!(ctx.limits(), Some(limits));
+    assert_eq!(ctx.denies_file("a.txt", FileAccess::Write), None, "the run has no policy");
     assert_eq!((ctx.tool_call_id.as_str(), ctx.tool_name.as_str()), ("a", "t"));
     assert_eq!(ctx.loop_id.as_str(), "s-1.c.1");
     assert_eq!(ctx.step_key.as_str(), "tool-0-a");

@@ -66,6 +66,20 @@ impl Driver {
         }
     }
 
+    /// Performs the steps until the next one runs tools.
+    async fn until_tools(&mut self) -> Vec<PendingCall> {
+        loop {
+            match self.run.next() {
+                Step::RunTools { calls, .. } => return calls,
+                Step::CallModel { .. } => self.call_model().await,
+                _ => {
+                    let input = self.performer.perform(&self.run).await.unwrap();
+                    self.apply(input);
+                }
+            }
+        }
+    }
+
     async fn call_model(&mut self) {
         let call = self.performer.model(&self.run).unwrap();
         let mut inputs = Vec::new();
@@ -202,6 +216,29 @@ async fn hooks_observe_the_events_of_their_own_run() {
     assert_eq!(counts(), (1, 1));
 }
 
+/// A call that ignores the abort is closed by a second one, after the grace period.
+#[tokio::test]
+async fn a_call_that_ignores_an_abort_is_closed_after_the_grace_period() {
+    let model = ScriptedProvider::new([ScriptedReply::call("c1", "hangs", json!({}))]);
+    let mut config = config(&model);
+    config.services.environment = Arc::new(ManualEnvironment::skipping(1_800_000_000_000));
+    let tool: Arc<dyn AgentTool> = Arc::new(ScriptedTool::new("hangs", |_, _| std::future::pending()));
+    let mut driver = Driver::start(config, vec![tool], "s.m.1");
+    let calls = driver.until_tools().await;
+    let decision = driver.performer.decide(&driver.run, &calls[0]).await;
+    let Some(Decision::Execute(input, call)) = decision else { panic!("{decision:?}") };
+    driver.apply(input);
+    let mut calls = driver.performer.calls([*call]);
+    driver.performer.cancel_token().cancel();
+    let mut aborts = Vec::new();
+    while let Some(progress) = calls.next(&driver.run).await {
+        let CallProgress::Apply(Input::Abort { .. }) = progress else { panic!("{progress:?}") };
+        driver.apply(Input::abort(None));
+        aborts.push(driver.run.ended().cloned());
+    }
+    assert_eq!(aborts, [None, Some(Ended::Aborted)]);
+}
+
 /// A journal in which every child has ended.
 #[derive(Debug)]
 struct AllEnded;
@@ -228,16 +265,7 @@ async fn a_child_that_had_ended_is_reported_with_what_it_spent() {
     let reports = Mutex::new(Vec::new());
     // The first round stands for the process that ended after the call had begun.
     for round in 0..2 {
-        let calls = loop {
-            match driver.run.next() {
-                Step::RunTools { calls, .. } => break calls,
-                Step::CallModel { .. } => driver.call_model().await,
-                _ => {
-                    let input = driver.performer.perform(&driver.run).await.unwrap();
-                    driver.apply(input);
-                }
-            }
-        };
+        let calls = driver.until_tools().await;
         for pending in calls {
             let decision = driver.performer.decide(&driver.run, &pending).await;
             let Some(Decision::Execute(input, call)) = decision else { panic!("{decision:?}") };

@@ -233,3 +233,24 @@ async fn a_route_has_its_own_provider_and_its_key_is_asked_for_by_its_name() {
     assert_eq!(key(&first).as_deref(), Some("key of p-a"));
     assert_eq!(key(&second).as_deref(), Some("key of p-b"));
 }
+
+/// A run reports each route whose model is unknown once, however often it calls the model.
+#[tokio::test]
+async fn a_route_to_an_unknown_model_is_reported_once() {
+    let model = world(|id, n| match (id, n) {
+        ("a", _) => ScriptedReply::error(ErrorKind::Quota, "no credit"),
+        ("b", 0..3) => ScriptedReply::call(&format!("c{n}"), "none", serde_json::json!({})),
+        _ => "done".into(),
+    });
+    let unknown = ModelConfig::new(ApiProtocol::AnthropicMessages, "p-b", "b");
+    let events = run(&agent(&model, 0, vec![Route::new(unknown)])).await;
+    assert_eq!(model.requests().iter().filter(|request| request.model.id == "b").count(), 4);
+    let reported: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            AgentEvent::ModelUnknown(unknown) => Some(unknown.model.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(reported, ["b"]);
+}

@@ -1,8 +1,9 @@
 //! A journal that can read messages back: the run drops those that compactions removed.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agent_core::journal::{Journal, JournalEntry, JournalError};
+use agent_core::journal::{Journal, JournalEntry, JournalError, JournalWarning};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
@@ -13,9 +14,9 @@ use serde_json::json;
 
 const TURNS: usize = 12;
 
-/// Keeps the messages of a run.
+/// Keeps the messages of a run, and counts how often it is asked for a warning.
 #[derive(Debug, Clone, Default)]
-struct Messages(Arc<Mutex<Vec<MessageRef>>>);
+struct Messages(Arc<Mutex<Vec<MessageRef>>>, Arc<AtomicUsize>);
 
 #[async_trait]
 impl StoredMessages for Messages {
@@ -37,6 +38,11 @@ impl Journal for Messages {
 
     fn stored_messages(&self, _: &Run) -> Option<Arc<dyn StoredMessages>> {
         Some(Arc::new(self.clone()))
+    }
+
+    fn warning(&self, _: &Run) -> Option<JournalWarning> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        None
     }
 }
 
@@ -63,4 +69,5 @@ async fn messages_that_compactions_removed_are_only_in_the_journal() {
     assert!(end.messages.in_memory().iter().all(|message| stored.contains(message)));
     assert_eq!(end.messages.in_memory().last(), stored.last());
     assert_eq!(end.messages.read().await.unwrap(), stored);
+    assert_eq!(journal.1.load(Ordering::Relaxed), TURNS, "once at the end of each turn");
 }

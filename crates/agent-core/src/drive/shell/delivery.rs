@@ -57,7 +57,7 @@ impl Shell {
     /// Journals and delivers what earlier inputs left, and returns the proof that everything is journaled.
     pub(in crate::drive) async fn settle(&mut self) -> Result<Journaled, Interrupt> {
         let journal = self.performer.config.services.journal.as_deref();
-        let rests = journal.is_some() && self.journaling.is_resting_point();
+        let rests = self.journaling.is_resting_point();
         let proof = self.journaling.settle(journal, self.run.as_ref()).await?;
         let warning = if rests { self.warning() } else { None };
         if let Some(warning) = warning {

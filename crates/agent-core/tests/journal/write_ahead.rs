@@ -164,6 +164,15 @@ async fn a_reply_and_the_beginning_of_its_calls_are_one_entry_unless_somebody_li
     check(heard, &[&begun[..], &apart, &ended_apart].concat()).await;
     let asked = noting(&notes()).with_hooks(Hooks::new().before_tool(|_| async { true }));
     check(asked, &[&begun[..], &apart, &ended].concat()).await;
+    let sources = [
+        Hooks::new().steering_messages(Vec::new),
+        Hooks::new().follow_up_messages(Vec::new),
+        Hooks::new().on_error(|_| ()),
+    ];
+    for hooks in sources {
+        let read = noting(&notes()).with_hooks(hooks);
+        check(read, &[&begun[..], &apart, &ended_apart].concat()).await;
+    }
 }
 
 /// That a reply begins is told at once, not when the reply is there and written.

@@ -123,3 +123,6 @@ fn texts(content: &[Content]) -> String {
     });
     parts.collect::<Vec<_>>().join("\n")
 }
+
+#[cfg(test)]
+mod tests;

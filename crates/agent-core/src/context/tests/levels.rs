@@ -1,9 +1,10 @@
 //! The levels, one by one (REQ-164).
 
 use super::sample::{after, call, exchange, failed, history, reply, result, said, texts, user, user_of};
-use crate::context::MAX_TOOL_LINE_BYTES;
 use crate::context::compact::{drop_middle, keep_within_budget, summarize_old_turns, truncate_tool_outputs};
+use crate::context::{HeuristicTokenCounter, MAX_TOOL_LINE_BYTES, TokenCounter};
 use crate::history::{Entry, MessageRef};
+use crate::identity::Timestamp;
 use crate::message::{AgentMessage, Content, Message};
 
 fn lines(n: usize) -> String {
@@ -49,7 +50,10 @@ fn a_very_long_line_is_bounded_on_a_character_boundary() {
     let out: Vec<&str> = out.lines().collect();
     assert_eq!((out.len(), out[0], out[2]), (3, "short", "end"));
     assert!(out[1].len() <= MAX_TOOL_LINE_BYTES, "{}", out[1].len());
-    assert!(out[1].starts_with('é') && out[1].ends_with('é') && out[1].contains("bytes truncated"));
+    let (head, rest) = out[1].split_once("[... ").unwrap();
+    let (missing, tail) = rest.split_once(" bytes truncated ...]").unwrap();
+    assert!(head.starts_with('é') && tail.ends_with('é'));
+    assert_eq!(head.len() + missing.parse::<usize>().unwrap() + tail.len(), 200_000);
     assert_eq!(level1(&"x".repeat(MAX_TOOL_LINE_BYTES), 50).len(), MAX_TOOL_LINE_BYTES);
 }
 
@@ -231,6 +235,45 @@ fn the_last_resort_keeps_the_task_and_the_newest_that_fit_with_the_marker_counte
         crate::context::compact::CompactionDraft::new(&old, &crate::context::HeuristicTokenCounter);
     assert!(keep_within_budget(&mut draft, 208 + marker - 1).is_err());
     assert_eq!(draft.into_splices(), [], "after an error nothing is changed");
+}
+
+/// Counts a marker as 20 tokens if it is about the most messages, and as 200 otherwise.
+#[derive(Debug)]
+struct Uneven(u64);
+
+impl TokenCounter for Uneven {
+    fn count_text(&self, text: &str) -> u64 {
+        match text.strip_prefix("[Context compacted: ") {
+            Some(rest) if rest.starts_with(&self.0.to_string()) => 20,
+            Some(_) => 200,
+            None => HeuristicTokenCounter.count_text(text),
+        }
+    }
+}
+
+/// A counter of the caller's own can count a marker about fewer messages as more tokens.
+#[test]
+fn the_last_resort_removes_more_if_the_marker_turns_out_longer() {
+    let old = history((0..10).map(|n| user(&format!("{n:<400}"))));
+    let limit = 2 * 104 + 24 + 4 * 104;
+    let mut draft = crate::context::compact::CompactionDraft::new(&old, &Uneven(8));
+    keep_within_budget(&mut draft, limit).unwrap();
+    assert!(draft.tokens() <= limit, "{} of {limit}", draft.tokens());
+    let new = old.spliced(&draft.into_splices()).unwrap();
+    let firsts: Vec<String> = texts(&new).iter().map(|t| t.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(firsts, ["0", "[Context", "7", "8", "9"]);
+    assert_eq!(texts(&new)[1], "[Context compacted: 6 messages removed to fit context window]");
+}
+
+/// A marker has the time of the first message that it replaces.
+#[test]
+fn a_marker_has_the_time_of_the_first_removed_message() {
+    let long = "x".repeat(400);
+    let old = history((1..10).flat_map(|n| [user_of(vec![Content::text(&long)]), said(n * 100, &long)]));
+    let new = after(&old, |d| drop_middle(d, 1, 2));
+    let marker = new.messages().find(|m| m.text().starts_with("[Context")).unwrap();
+    let Some(Message::User(marker)) = marker.as_llm() else { panic!("{marker:?}") };
+    assert_eq!(marker.timestamp, Timestamp(100));
 }
 
 #[test]

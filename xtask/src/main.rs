@@ -96,7 +96,7 @@ cargo xtask COMMAND
                          kills workers and servers of durable sessions, and compares the sessions with the built-in driver
   fuzz [--seconds N] [TARGET...]
                          runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
-  mutants [--seed S] [--drawn N] [MODULE...]
+  mutants [--seed S] [--drawn N] [--missed] [MODULE...]
                          changes the code in small ways and checks that a test fails (requires cargo-mutants; a module takes up to an hour)
   weight [SET...]        measures crates, build time and program size for sets of features
   bench                  checks that cost grows with the size of new input only

@@ -12,10 +12,11 @@ mod suite;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cargo;
 use crate::test_command::programs;
@@ -49,11 +50,13 @@ const MIN_CAUGHT: usize = 90;
 struct Options {
     seed: u64,
     drawn: usize,
+    /// Whether only those mutants are tested that the last results list as missed.
+    missed: bool,
     modules: Vec<String>,
 }
 
 /// The results of one module. They are also written to `target/mutants/MODULE.json`.
-#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Results {
     seed: u64,
     /// The number of the mutants of the module.
@@ -65,7 +68,7 @@ struct Results {
 }
 
 /// A mutant for which a test failed.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Caught {
     mutant: String,
     /// The test program, and its first test that failed.
@@ -126,7 +129,7 @@ fn modules() -> impl Iterator<Item = Module> {
 }
 
 fn options(arguments: &[String]) -> anyhow::Result<Options> {
-    let mut options = Options { seed: 1, drawn: DRAWN, modules: Vec::new() };
+    let mut options = Options { seed: 1, drawn: DRAWN, missed: false, modules: Vec::new() };
     let mut words = arguments.iter();
     let number = |word: Option<&String>, flag: &str| -> anyhow::Result<u64> {
         let word = word.with_context(|| format!("{flag} needs a number"))?;
@@ -136,6 +139,7 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
         match word.as_str() {
             "--seed" => options.seed = number(words.next(), "--seed")?,
             "--drawn" => options.drawn = usize::try_from(number(words.next(), "--drawn")?)?,
+            "--missed" => options.missed = true,
             flag if flag.starts_with('-') => bail!("`cargo xtask mutants` does not know `{flag}`"),
             name => {
                 let names: Vec<_> = modules().map(|m| m.name).collect();
@@ -151,9 +155,20 @@ fn options(arguments: &[String]) -> anyhow::Result<Options> {
 fn test(workspace: &Workspace, module: &Module, options: &Options) -> anyhow::Result<Results> {
     let root = &workspace.root;
     let all = cargo_mutants::listed(root, module)?;
-    let drawn = draw::draw(&all, options.seed, options.drawn);
-    say!("{}: {} of {} mutants", module.name, drawn.len(), all.len());
+    let file = root.join("target/mutants").join(format!("{}.json", module.name));
+    let mut drawn = draw::draw(&all, options.seed, options.drawn);
     let mut results = Results { seed: options.seed, all: all.len(), ..Results::default() };
+    if options.missed {
+        results = read(&file)?;
+        drawn = all.iter().filter(|mutant| results.missed.contains(&mutant.name)).cloned().collect();
+        ensure!(
+            drawn.len() == results.missed.len(),
+            "the code has changed since: run `cargo xtask mutants {}`",
+            module.name
+        );
+        results.missed.clear();
+    }
+    say!("{}: {} of {} mutants", module.name, drawn.len(), all.len());
     let start = Instant::now();
     let built = build::build(workspace, module, &drawn)?;
     let count = built.numbers.len();
@@ -182,11 +197,15 @@ fn test(workspace: &Workspace, module: &Module, options: &Options) -> anyhow::Re
             results.unviable.push(mutant.name.clone());
         }
     }
-    let file = root.join("target/mutants").join(format!("{}.json", module.name));
     let text = serde_json::to_string_pretty(&results).context("results that are not JSON")?;
     std::fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))?;
     say!("{}: tested in {} s, see {}", module.name, start.elapsed().as_secs(), file.display());
     Ok(results)
+}
+
+fn read(file: &Path) -> anyhow::Result<Results> {
+    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    serde_json::from_str(&text).with_context(|| format!("{} has no results", file.display()))
 }
 
 #[cfg(test)]

@@ -26,8 +26,9 @@ fn a_module_needs_nine_of_ten() {
 
 #[test]
 fn the_command_line_names_modules() -> anyhow::Result<()> {
-    let options = options(&words("--seed 7 --drawn 5 run bash"))?;
+    let options = options(&words("--seed 7 --drawn 5 run bash --missed"))?;
     assert_eq!((options.seed, options.drawn, options.modules), (7, 5, words("run bash")));
+    assert!(options.missed && !super::options(&[])?.missed);
     for bad in ["--seed", "--seed x", "--fast", "runs"] {
         assert!(super::options(&words(bad)).is_err(), "{bad}");
     }

@@ -116,3 +116,22 @@ fn tools_are_added_by_name_and_once() {
     let names: Vec<String> = set.tools().iter().map(|tool| tool.name().to_owned()).collect();
     assert_eq!(names[7..], ["apply_patch", "ask_user", "plan", "memory"]);
 }
+
+/// An approver is shown the folder in which a call works.
+#[test]
+fn tools_of_files_and_commands_name_the_folder_in_which_they_work() {
+    let dir = folder();
+    let root = dir.path().canonicalize().unwrap();
+    for (workspace, expected) in
+        [(Workspace::open(&root).unwrap(), root.clone()), (workspace(), std::env::current_dir().unwrap())]
+    {
+        let tools = CodingTools::new(workspace).tools();
+        let named: Vec<&str> = tools
+            .iter()
+            .filter(|tool| tool.working_directory().as_ref() == Some(&expected))
+            .map(|tool| tool.name())
+            .collect();
+        assert_eq!(named, ["bash", "read_file", "write_file", "edit_file", "list_files", "search"]);
+        assert!(tools.iter().all(|tool| tool.working_directory().is_none_or(|folder| folder == expected)));
+    }
+}

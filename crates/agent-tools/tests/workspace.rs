@@ -253,3 +253,105 @@ async fn a_small_task_beside_a_tool_is_not_held_up() {
         assert!(turns > 10, "{}: {turns}", tool.name());
     }
 }
+
+/// The methods for the program that owns the workspace.
+mod own_methods {
+    use std::io::ErrorKind;
+
+    use agent_tools::workspace::{EntryKind, FolderEntry, ReadFileBytesError};
+
+    use super::*;
+
+    /// Whether the error has its source, and that one says that there is no such file.
+    fn is_missing(error: &PathError) -> bool {
+        let source =
+            std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+        source.is_some_and(|source| source.kind() == ErrorKind::NotFound)
+    }
+
+    fn described(entries: &[FolderEntry]) -> Vec<(&str, EntryKind, u64)> {
+        entries.iter().map(|entry| (entry.name.as_str(), entry.kind, entry.bytes)).collect()
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_is_listed_by_name_with_kinds_and_sizes() {
+        let folder = folder();
+        folder.put("b.txt", "four");
+        folder.put("a/inner.txt", "x");
+        folder.put("secret/key", "x");
+        std::os::unix::fs::symlink("b.txt", folder.path().join("c")).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("d")).unwrap();
+        let workspace = Workspace::open(folder.path()).unwrap().with_protected("secret").unwrap();
+        let (entries, total) = workspace.list(".", 10).unwrap();
+        let all = [
+            ("a", EntryKind::Folder, 0),
+            ("b.txt", EntryKind::File, 4),
+            ("c", EntryKind::Link, 0),
+            ("d", EntryKind::Other, 0),
+        ];
+        assert_eq!((described(&entries), total), (all.to_vec(), 4), "without what is protected");
+        for limit in [0, 1, 3, 4, 5] {
+            let (entries, total) = workspace.list(".", limit).unwrap();
+            assert_eq!(
+                (described(&entries), total),
+                (all.iter().copied().take(limit).collect(), 4),
+                "{limit}"
+            );
+        }
+        assert_eq!(described(&workspace.list("a", 10).unwrap().0), [("inner.txt", EntryKind::File, 1)]);
+        assert!(matches!(workspace.list("b.txt", 10), Err(PathError::NotADirectory { .. })));
+        assert!(is_missing(&workspace.list("none", 10).unwrap_err()));
+        assert!(workspace.list("secret", 10).is_err() && workspace.list("..", 10).is_err());
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit() {
+        let folder = folder();
+        folder.put("five.txt", "12345");
+        let read = |path: &str, limit| folder.workspace.read_bytes(path, limit);
+        assert_eq!(read("five.txt", 5).unwrap(), b"12345");
+        assert_eq!(read("five.txt", u64::MAX).unwrap(), b"12345");
+        for limit in [0, 4] {
+            let error = read("five.txt", limit).unwrap_err();
+            assert!(matches!(error, ReadFileBytesError::TooLarge { limit: l, .. } if l == limit), "{error}");
+        }
+        let Err(ReadFileBytesError::Path(error)) = read("none.txt", 5) else {
+            panic!("there is no such file")
+        };
+        assert!(is_missing(&error));
+        assert!(read("../five.txt", 5).is_err());
+    }
+
+    /// The size of such a file is 0 before it is read.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_is_longer_than_its_size_is_not_read_beyond_the_limit() {
+        let workspace = Workspace::open("/proc/self").unwrap();
+        let error = workspace.read_bytes("status", 10).unwrap_err();
+        assert!(matches!(error, ReadFileBytesError::TooLarge { limit: 10, .. }), "{error}");
+        let length = workspace.read_bytes("comm", 64).unwrap().len();
+        assert!((1..64).contains(&length));
+        let exact = workspace.read_bytes("comm", length as u64).unwrap();
+        assert_eq!(exact.len(), length);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_is_written_as_a_whole_and_nothing_else_is_replaced() {
+        let folder = folder();
+        let write = |path: &str| folder.workspace.write_bytes(path, b"new");
+        write("made/for/it.txt").unwrap();
+        assert_eq!(folder.get("made/for/it.txt"), b"new");
+        folder.put("old.txt", "a longer text");
+        write("old.txt").unwrap();
+        assert_eq!(folder.get("old.txt"), b"new");
+        assert!(matches!(write("made"), Err(PathError::IsADirectory { .. })));
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        assert!(matches!(write("socket"), Err(PathError::NotRegular { .. })));
+        // A path below a file is another error than that of a file that is missing.
+        let error = write("old.txt/below").unwrap_err();
+        assert!(!is_missing(&error), "{error}");
+        assert_eq!(folder.get("old.txt"), b"new");
+    }
+}

@@ -173,7 +173,7 @@ fn test(workspace: &Workspace, module: &Module, options: &Options) -> anyhow::Re
     let built = build::build(workspace, module, &drawn)?;
     let count = built.numbers.len();
     say!("{}: {count} compiled together in {} s", module.name, start.elapsed().as_secs());
-    let suite = suite::Suite::measured(built.programs, format!("{}::", module.name))?;
+    let suite = suite::Suite::measured(built.programs, format!("{}::", module.name), built.numbers.clone())?;
     let (count, time) = suite.size();
     say!("{}: {count} test programs, which take {} s without a mutant", module.name, time.as_secs());
     let (together, alone): (Vec<_>, Vec<_>) =

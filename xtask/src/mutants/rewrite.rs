@@ -17,10 +17,30 @@ use super::cargo_mutants::Mutant;
 /// The environment variable with the number of the mutant that is on.
 pub(super) const VARIABLE: &str = "LOOPTREE_MUTANT";
 
+/// The environment variable with the path of a file, to which a program appends the number of each mutant whose unit is
+/// executed.
+pub(super) const REACHED: &str = "LOOPTREE_MUTANTS_REACHED";
+
 /// The function that the rewritten code calls. It belongs at the end of the `lib.rs` of the package.
 pub(super) const IS_ON: &str = r#"
 pub(crate) fn mutant_is_on(number: usize) -> bool {
-    static ON: std::sync::OnceLock<Option<usize>> = std::sync::OnceLock::new();
+    use std::io::Write as _;
+    use std::sync::{Mutex, OnceLock};
+    type Reached = (std::collections::BTreeSet<usize>, std::fs::File);
+    static REACHED: OnceLock<Option<Mutex<Reached>>> = OnceLock::new();
+    static ON: OnceLock<Option<usize>> = OnceLock::new();
+    // The file is opened once, because a sandbox may refuse it later.
+    let open = || {
+        let path = std::env::var_os("LOOPTREE_MUTANTS_REACHED")?;
+        let file = std::fs::OpenOptions::new().append(true).open(path).ok()?;
+        Some(Mutex::new((std::collections::BTreeSet::new(), file)))
+    };
+    if let Some(reached) = REACHED.get_or_init(open) {
+        let mut reached = reached.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if reached.0.insert(number) {
+            let _ = reached.1.write_all(format!("{number}\n").as_bytes());
+        }
+    }
     let read = || std::env::var("LOOPTREE_MUTANT").ok().and_then(|number| number.parse().ok());
     *ON.get_or_init(read) == Some(number)
 }

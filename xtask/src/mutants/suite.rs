@@ -1,5 +1,7 @@
 //! Runs test programs with one mutant on.
 
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::Read as _;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -7,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 
-use super::rewrite::VARIABLE;
+use super::rewrite::{REACHED, VARIABLE};
 use crate::test_command::programs::{self, Program};
 
 /// The minimum time limit of a program. A limit is otherwise a multiple of what the program takes without a mutant.
@@ -40,12 +42,16 @@ pub(super) struct Suite {
     programs: Vec<Timed>,
     /// A part of the names of those unit tests that run first.
     first: String,
+    /// The mutants in the programs. A program that does not reach one of them cannot catch it.
+    numbers: BTreeSet<usize>,
 }
 
 struct Timed {
     program: Program,
     /// What it takes without a mutant.
     time: Duration,
+    /// The numbers of the mutants whose units it executes.
+    reached: BTreeSet<usize>,
     /// The number of mutants that it has caught.
     caught: AtomicU32,
 }
@@ -60,20 +66,30 @@ enum Ended {
 }
 
 impl Suite {
-    /// Runs the programs without a mutant. The unit tests whose names contain `first` are those of the module.
+    /// Runs the programs, which contain the mutants of these numbers, without a mutant. The unit tests whose names contain
+    /// `first` are those of the module.
     ///
     /// # Errors
     /// Returns an error if a program fails.
-    pub(super) fn measured(programs: Vec<Program>, first: String) -> anyhow::Result<Self> {
+    pub(super) fn measured(
+        programs: Vec<Program>,
+        first: String,
+        numbers: BTreeSet<usize>,
+    ) -> anyhow::Result<Self> {
         let measure = |program: &Program| {
             let start = Instant::now();
-            let ended = run(program, None, "none", LIMIT)?;
+            let mut file = tempfile::NamedTempFile::new().context("cannot create a file")?;
+            let path = file.path().to_owned();
+            let ended = run(program, None, (REACHED, path.as_os_str()), LIMIT)?;
             ensure!(ended == Ended::Passed, "{} fails without a mutant: {ended:?}", program.name());
-            Ok(start.elapsed())
+            let mut reached = String::new();
+            file.read_to_string(&mut reached).with_context(|| format!("cannot read {}", path.display()))?;
+            Ok((start.elapsed(), reached.lines().filter_map(|line| line.parse().ok()).collect()))
         };
-        let times = programs::beside(&programs, measure)?;
-        let timed = |(program, time)| Timed { program, time, caught: AtomicU32::new(0) };
-        Ok(Self { programs: programs.into_iter().zip(times).map(timed).collect(), first })
+        let measured = programs::beside(&programs, measure)?;
+        let timed = |(program, (time, reached))| Timed { program, time, reached, caught: AtomicU32::new(0) };
+        let programs = programs.into_iter().zip(measured).map(timed).collect();
+        Ok(Self { programs, first, numbers })
     }
 
     /// Returns the number of programs and the sum of their times.
@@ -84,14 +100,19 @@ impl Suite {
     /// Returns the program and the first of its tests that fail with a mutant. `None` if all pass.
     ///
     /// The unit tests of the module are the first in the order. Then the program is the next that has caught the most
-    /// mutants for its time.
+    /// mutants for its time. Programs that do not reach the mutant are left out.
     pub(super) fn catches(&self, number: usize) -> anyhow::Result<Option<String>> {
-        let mut order: Vec<(f64, &Timed)> = self.programs.iter().map(|timed| (timed.rate(), timed)).collect();
+        let is_inside = self.numbers.contains(&number);
+        let reaching: Vec<&Timed> =
+            self.programs.iter().filter(|timed| !is_inside || timed.reached.contains(&number)).collect();
+        let mut order: Vec<(f64, &Timed)> = reaching.iter().map(|timed| (timed.rate(), *timed)).collect();
         order.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-        let unit = self.programs.iter().filter(|timed| timed.program.has_unit_tests());
+        let unit = reaching.into_iter().filter(|timed| timed.program.has_unit_tests());
+        let selected = number.to_string();
         let first = unit.map(|timed| (timed, Some(self.first.as_str())));
         for (timed, tests) in first.chain(order.into_iter().map(|(_, timed)| (timed, None))) {
-            let by = match run(&timed.program, tests, &number.to_string(), timed.limit())? {
+            let variable = (VARIABLE, OsStr::new(&selected));
+            let by = match run(&timed.program, tests, variable, timed.limit())? {
                 Ended::Passed => continue,
                 Ended::TooLate => "time limit".to_owned(),
                 Ended::Failed(test) => test,
@@ -125,15 +146,20 @@ fn failed_test(output: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Runs a program in a process group of its own, and kills the group at the end, at the first test that fails, or at the limit.
-fn run(program: &Program, tests: Option<&str>, mutant: &str, limit: Duration) -> anyhow::Result<Ended> {
+/// Runs a program with this variable in a process group of its own, and kills the group at the end, at the first test that fails, or at the limit.
+fn run(
+    program: &Program,
+    tests: Option<&str>,
+    (name, value): (&str, &OsStr),
+    limit: Duration,
+) -> anyhow::Result<Ended> {
     let cannot = || format!("cannot run {}", program.name());
     // The reader has a position of its own in the file.
     let file = tempfile::NamedTempFile::new().with_context(cannot)?;
     let mut reader = file.reopen().with_context(cannot)?;
     let stream = || file.as_file().try_clone().map(Stdio::from).with_context(cannot);
     let mut command = program.command();
-    command.args(tests).envs(ENVIRONMENT.iter().copied()).env(VARIABLE, mutant);
+    command.args(tests).envs(ENVIRONMENT.iter().copied()).env(name, value);
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);

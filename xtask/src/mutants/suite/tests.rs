@@ -33,10 +33,11 @@ fn a_mutant_is_caught_by_a_failure_and_by_the_time_limit() {
     let text = "case $LOOPTREE_MUTANT$1 in 1) echo 'test t ... FAILED'; sleep 60; exit 101;; 2) sleep 60 & wait;; 3m::) exit 1;; esac";
     let program = program(dir.path(), text);
     let limit = Duration::from_secs(30);
-    assert_eq!(run(&program, None, "none", limit).unwrap(), Ended::Passed);
-    assert_eq!(run(&program, None, "1", limit).unwrap(), Ended::Failed("t".to_owned()));
-    assert_eq!(run(&program, None, "2", Duration::from_millis(50)).unwrap(), Ended::TooLate);
-    let suite = Suite::measured(vec![program], "m::".to_owned()).unwrap();
+    let run = |mutant: &str, limit| run(&program, None, (VARIABLE, OsStr::new(mutant)), limit).unwrap();
+    assert_eq!(run("none", limit), Ended::Passed);
+    assert_eq!(run("1", limit), Ended::Failed("t".to_owned()));
+    assert_eq!(run("2", Duration::from_millis(50)), Ended::TooLate);
+    let suite = Suite::measured(vec![program], "m::".to_owned(), BTreeSet::new()).unwrap();
     assert_eq!(suite.catches(1).unwrap().as_deref(), Some("a src/lib.rs: t"));
     let first = suite.catches(3).unwrap();
     assert_eq!(first.as_deref(), Some("a src/lib.rs: exit status: 1, "), "the tests of the module");
@@ -45,9 +46,23 @@ fn a_mutant_is_caught_by_a_failure_and_by_the_time_limit() {
 
 #[cfg(unix)]
 #[test]
+fn a_program_that_does_not_reach_a_mutant_is_not_run_with_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "[ -z \"$LOOPTREE_MUTANT\" ] && echo 1 >> \"$LOOPTREE_MUTANTS_REACHED\" || exit 1";
+    let program = program(dir.path(), text);
+    let suite = Suite::measured(vec![program], "m::".to_owned(), BTreeSet::from([1, 2])).unwrap();
+    assert!(suite.catches(1).unwrap().is_some());
+    assert_eq!(suite.catches(2).unwrap(), None);
+    assert!(suite.catches(3).unwrap().is_some(), "nothing is known about a mutant that is compiled alone");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_program_that_fails_without_a_mutant_is_an_error() {
     let dir = tempfile::tempdir().unwrap();
     let error =
-        Suite::measured(vec![program(dir.path(), "echo broken; exit 1")], String::new()).err().unwrap();
+        Suite::measured(vec![program(dir.path(), "echo broken; exit 1")], String::new(), BTreeSet::new())
+            .err()
+            .unwrap();
     assert!(error.to_string().contains("a src/lib.rs fails without a mutant"), "{error}");
 }

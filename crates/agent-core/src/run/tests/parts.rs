@@ -83,8 +83,14 @@ fn a_question_of_a_child_that_was_answered_meanwhile_is_not_asked_again() {
     );
     assert_eq!(open(&run), BTreeSet::from(["q1", "q2"].map(String::from)));
     let run = after(run, [allow("q1"), began("c1", ToolVerdict::Allow), allow("q2")]);
-    let run = after(run, [suspended(&["q2", "q3"], 1)]);
-    assert_eq!(open(&run), BTreeSet::from(["q3".to_owned()]));
+    let again = |ids: &[&str]| after(run.clone(), [suspended(ids, 1)]);
+    let both = again(&["q2", "q3"]);
+    assert_eq!(open(&both), BTreeSet::from(["q3".to_owned()]));
+    let answered = again(&["q2"]);
+    assert!(open(&answered).is_empty() && matches!(answered.next(), Step::RunTools { .. }));
+    // The child no longer asks the question, so there is nothing to resume it with.
+    let other = again(&["q3"]);
+    assert!(matches!(other.next(), Step::AwaitAnswer { .. }), "{:?}", other.next());
 }
 
 /// A run that resumes elsewhere has the policy with which it started.

@@ -6,8 +6,8 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use agent_core::budget::Spending;
 use agent_core::drive::perform::{CallProgress, Decision, Live, Performer};
@@ -262,7 +262,7 @@ async fn a_child_that_had_ended_is_reported_with_what_it_spent() {
     config.services.budget = Some(Budget::new(BudgetLimits::none()));
     config.services.journal = Some(Arc::new(AllEnded));
     let mut driver = Driver::start(config, vec![Arc::new(Helper::new())], "s.m.1");
-    let reports = Mutex::new(Vec::new());
+    let mut reports = Vec::new();
     // The first round stands for the process that ended after the call had begun.
     for round in 0..2 {
         let calls = driver.until_tools().await;
@@ -273,11 +273,10 @@ async fn a_child_that_had_ended_is_reported_with_what_it_spent() {
             if round == 1 {
                 let child = call.into_child().unwrap().unwrap();
                 let ChildStart::Ended(end) = &child.start else { panic!("the journal has its end") };
-                reports.lock().unwrap().push(child.report_end(end).await);
+                reports.push(child.report_end(end).await);
             }
         }
     }
-    let reports = reports.into_inner().unwrap();
     let [Input::ToolEnded { outcome, .. }] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!(outcome.spent.as_deref(), Some(&Spending::of_tokens(10)));
     driver.apply(reports[0].clone());

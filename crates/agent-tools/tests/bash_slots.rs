@@ -67,7 +67,7 @@ async fn tool(kind: &str, folder: &Folder) -> Option<BashTool> {
     };
     if let Err(error) = sandbox.check().await {
         assert_ne!(sandbox.kind(), SandboxKind::None);
-        eprintln!("skipped: the sandbox {kind}: {error}");
+        support::sandbox::skip(sandbox.kind(), &error);
         return None;
     }
     Some(BashTool::new(folder.workspace.clone()).with_sandbox(sandbox))

@@ -129,7 +129,7 @@ fn tools_of_files_and_commands_name_the_folder_in_which_they_work() {
         let named: Vec<&str> = tools
             .iter()
             .filter(|tool| tool.working_directory().as_ref() == Some(&expected))
-            .map(|tool| tool.name())
+            .map(AgentTool::name)
             .collect();
         assert_eq!(named, ["bash", "read_file", "write_file", "edit_file", "list_files", "search"]);
         assert!(tools.iter().all(|tool| tool.working_directory().is_none_or(|folder| folder == expected)));

@@ -33,6 +33,8 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1"),
     ("PROPTEST_MAX_SHRINK_ITERS", "0"),
     ("RUST_BACKTRACE", "0"),
+    // A mutant that makes every sandbox fail is not a machine without one.
+    ("LOOPTREE_REQUIRE_SANDBOXES", "1"),
     // Frames are larger with copies of blocks in them.
     ("RUST_MIN_STACK", "8388608"),
 ];

@@ -179,3 +179,6 @@ pub(super) async fn outcome_of_probe(kind: SandboxKind, started: Started) -> Res
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

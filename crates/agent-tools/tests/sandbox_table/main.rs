@@ -163,7 +163,7 @@ async fn check_column(kind: SandboxKind) {
         return;
     };
     if let Err(error) = sandbox(kind, SandboxRules::new()).check().await {
-        eprintln!("skipped: the sandbox {kind}: {error}");
+        support::sandbox::skip(kind, &error);
         return;
     }
     let world = World::new(python);

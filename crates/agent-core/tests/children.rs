@@ -7,65 +7,17 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+#[path = "support/helper.rs"]
+mod helper;
+
 use std::sync::Arc;
 
-use agent_core::drive::{Delegation, Telemetry};
-use agent_core::run::ChildEnd;
+use agent_core::drive::Telemetry;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::tool::{ChildRun, Tools};
 use agent_core::trace::TraceContext;
-use agent_core::{
-    AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig,
-    RunEnd, ToolContext, ToolError, ToolResult, Usage,
-};
-use async_trait::async_trait;
-use serde_json::{Value, json};
-
-/// A tool that gives each call to a helper with one tool.
-#[derive(Clone)]
-struct Helper {
-    model: ScriptedProvider,
-    tool: ScriptedTool,
-}
-
-#[async_trait]
-impl AgentTool for Helper {
-    fn name(&self) -> &str {
-        "helper"
-    }
-
-    fn description(&self) -> &str {
-        "Helps."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    fn delegate(&self, _: &Value) -> Option<ChildRun> {
-        let tool: Arc<dyn AgentTool> = Arc::new(self.tool.clone());
-        Some(
-            ChildRun::new(vec![AgentMessage::user("task")], self.clone()).with_tools(Tools::from(vec![tool])),
-        )
-    }
-
-    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
-        unreachable!("the driver runs the child")
-    }
-}
-
-#[async_trait]
-impl Delegation for Helper {
-    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
-        let model = Arc::new(self.model.clone());
-        Ok(AgentLoopConfig::new(model, ModelConfig::default(), ctx.environment.clone()))
-    }
-
-    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
-        let texts: Vec<String> = end.history.llm_messages().map(Message::text).collect();
-        Ok(ToolResult::text(texts.join(" | ")))
-    }
-}
+use agent_core::{Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig, RunEnd, Usage};
+use helper::Helper;
+use serde_json::json;
 
 fn usage() -> Usage {
     Usage::new(100, 10, 0, 0)

@@ -6,24 +6,27 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+#[path = "support/helper.rs"]
+mod helper;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::budget::Spending;
+use agent_core::drive::ChildStart;
 use agent_core::drive::perform::{CallProgress, Decision, Live, Performer};
-use agent_core::drive::{ChildStart, Delegation};
 use agent_core::event::Ended;
 use agent_core::history::History;
 use agent_core::journal::{Journal, JournalEntry, JournalError, RecordedLoop};
 use agent_core::run::{ChildEnd, Input, PendingCall, Run, Step};
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::tool::{ChildRun, Tools};
 use agent_core::{
-    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, Budget, BudgetLimits, Hooks,
-    LoopId, Message, ModelConfig, SessionId, ToolContext, ToolError, ToolResult, Usage,
+    AgentContext, AgentEvent, AgentLoopConfig, AgentTool, Answer, Budget, BudgetLimits, Hooks, LoopId,
+    Message, ModelConfig, SessionId, Usage,
 };
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use helper::Helper;
+use serde_json::json;
 
 struct Driver {
     performer: Performer,
@@ -52,25 +55,21 @@ impl Driver {
 
     /// Performs the steps until the run ends or waits.
     async fn drive(&mut self) {
-        loop {
-            match self.run.next() {
-                Step::Done(_) => return,
-                Step::AwaitAnswer { .. } => return self.apply(Input::Suspended),
-                Step::CallModel { .. } => self.call_model().await,
-                Step::RunTools { calls, .. } => self.run_tools(calls).await,
-                _ => {
-                    let input = self.performer.perform(&self.run).await.unwrap();
-                    self.apply(input);
-                }
-            }
+        while let Some(calls) = self.until_tools().await {
+            self.run_tools(calls).await;
         }
     }
 
-    /// Performs the steps until the next one runs tools.
-    async fn until_tools(&mut self) -> Vec<PendingCall> {
+    /// Performs the steps until the next one runs tools, and returns their calls. `None` if the run ends or waits first.
+    async fn until_tools(&mut self) -> Option<Vec<PendingCall>> {
         loop {
             match self.run.next() {
-                Step::RunTools { calls, .. } => return calls,
+                Step::Done(_) => return None,
+                Step::AwaitAnswer { .. } => {
+                    self.apply(Input::Suspended);
+                    return None;
+                }
+                Step::RunTools { calls, .. } => return Some(calls),
                 Step::CallModel { .. } => self.call_model().await,
                 _ => {
                     let input = self.performer.perform(&self.run).await.unwrap();
@@ -119,53 +118,11 @@ fn config(model: &ScriptedProvider) -> AgentLoopConfig {
     AgentLoopConfig::new(Arc::new(model.clone()), ModelConfig::default(), environment)
 }
 
-/// A tool that gives each call to a helper, which makes two calls of a tool that asks.
-#[derive(Clone)]
-struct Helper(ScriptedProvider);
-
-impl Helper {
-    fn new() -> Self {
-        let calls = ScriptedReply::call("k1", "work", json!({})).and_call("k2", "work", json!({}));
-        Self(ScriptedProvider::new([calls, ScriptedReply::text("helped")]))
-    }
-}
-
-#[async_trait]
-impl AgentTool for Helper {
-    fn name(&self) -> &str {
-        "helper"
-    }
-
-    fn description(&self) -> &str {
-        "Helps."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    fn delegate(&self, _: &Value) -> Option<ChildRun> {
-        let tool: Arc<dyn AgentTool> = Arc::new(ScriptedTool::saying("work", "worked").asking("Work now?"));
-        Some(
-            ChildRun::new(vec![AgentMessage::user("task")], self.clone()).with_tools(Tools::from(vec![tool])),
-        )
-    }
-
-    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
-        unreachable!("the driver runs the child")
-    }
-}
-
-#[async_trait]
-impl Delegation for Helper {
-    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
-        Ok(AgentLoopConfig::new(Arc::new(self.0.clone()), ModelConfig::default(), ctx.environment.clone()))
-    }
-
-    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
-        let texts: Vec<String> = end.history.llm_messages().map(Message::text).collect();
-        Ok(ToolResult::text(texts.join(" | ")))
-    }
+/// A helper that makes two calls of a tool that asks.
+fn helper() -> Arc<dyn AgentTool> {
+    let calls = ScriptedReply::call("k1", "work", json!({})).and_call("k2", "work", json!({}));
+    let model = ScriptedProvider::new([calls, ScriptedReply::text("helped")]);
+    Arc::new(Helper { model, tool: ScriptedTool::saying("work", "worked").asking("Work now?") })
 }
 
 fn caller() -> ScriptedProvider {
@@ -177,7 +134,7 @@ fn caller() -> ScriptedProvider {
 /// Two answers that arrive before the run is resumed reach the child one after the other.
 #[tokio::test]
 async fn a_child_gets_all_answers_that_its_caller_got_meanwhile() {
-    let mut driver = Driver::start(config(&caller()), vec![Arc::new(Helper::new())], "s.m.1");
+    let mut driver = Driver::start(config(&caller()), vec![helper()], "s.m.1");
     driver.drive().await;
     let ids: Vec<String> = driver.run.questions().iter().map(|q| q.id.to_string()).collect();
     assert_eq!(ids, ["c/k1", "c/k2"]);
@@ -224,7 +181,7 @@ async fn a_call_that_ignores_an_abort_is_closed_after_the_grace_period() {
     config.services.environment = Arc::new(ManualEnvironment::skipping(1_800_000_000_000));
     let tool: Arc<dyn AgentTool> = Arc::new(ScriptedTool::new("hangs", |_, _| std::future::pending()));
     let mut driver = Driver::start(config, vec![tool], "s.m.1");
-    let calls = driver.until_tools().await;
+    let calls = driver.until_tools().await.unwrap();
     let decision = driver.performer.decide(&driver.run, &calls[0]).await;
     let Some(Decision::Execute(input, call)) = decision else { panic!("{decision:?}") };
     driver.apply(input);
@@ -255,17 +212,17 @@ impl Journal for AllEnded {
     }
 }
 
-/// The report of a child that had ended before a restart says what it had spent.
+/// The report of a child that ended before a restart contains what the child spent.
 #[tokio::test]
 async fn a_child_that_had_ended_is_reported_with_what_it_spent() {
     let mut config = config(&caller());
     config.services.budget = Some(Budget::new(BudgetLimits::none()));
     config.services.journal = Some(Arc::new(AllEnded));
-    let mut driver = Driver::start(config, vec![Arc::new(Helper::new())], "s.m.1");
+    let mut driver = Driver::start(config, vec![helper()], "s.m.1");
     let mut reports = Vec::new();
     // The first round stands for the process that ended after the call had begun.
     for round in 0..2 {
-        let calls = driver.until_tools().await;
+        let calls = driver.until_tools().await.unwrap();
         for pending in calls {
             let decision = driver.performer.decide(&driver.run, &pending).await;
             let Some(Decision::Execute(input, call)) = decision else { panic!("{decision:?}") };

@@ -67,7 +67,7 @@ async fn tool(kind: &str, folder: &Folder) -> Option<BashTool> {
     };
     if let Err(error) = sandbox.check().await {
         assert_ne!(sandbox.kind(), SandboxKind::None);
-        support::sandbox::skip(sandbox.kind(), &error);
+        support::skip::sandbox(sandbox.kind(), &error);
         return None;
     }
     Some(BashTool::new(folder.workspace.clone()).with_sandbox(sandbox))

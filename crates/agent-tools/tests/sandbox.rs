@@ -345,7 +345,7 @@ async fn a_repository_that_is_a_read_root_in_bwrap_is_not_changed() {
     let rules = no_tcp(SandboxRules::for_workspace(&folder.workspace));
     let sandbox = Sandbox::bwrap(rules.with_read_root(folder.path().join(".git")));
     if let Err(error) = sandbox.check().await {
-        support::sandbox::skip(sandbox.kind(), &error);
+        support::skip::sandbox(sandbox.kind(), &error);
         return;
     }
     let tool = bash(&folder, &sandbox);
@@ -424,4 +424,18 @@ async fn a_child_has_no_descriptors_but_its_pipes() {
         let command = format!("cat <&{}", open.as_raw_fd());
         check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
     }
+}
+
+#[tokio::test]
+async fn the_thread_of_a_test_is_never_restricted() {
+    let rules = SandboxRules::new().with_network(Network::NoTcp);
+    let sandbox = Sandbox::landlock(rules);
+    if let Err(error) = sandbox.check().await {
+        support::skip::sandbox(sandbox.kind(), &error);
+        return;
+    }
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    assert!(status.contains("NoNewPrivs:\t0"), "{status}");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), "a").unwrap();
 }

@@ -148,7 +148,8 @@ fn failed_test(output: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Runs a program with this variable in a process group of its own, and kills the group at the end, at the first test that fails, or at the limit.
+/// Runs a program with this variable in a process group of its own. Kills the group at the end, at the first test that fails,
+/// or at the limit.
 fn run(
     program: &Program,
     tests: Option<&str>,

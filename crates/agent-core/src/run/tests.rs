@@ -1,5 +1,7 @@
 //! The step function by itself: every state can be written down, refuses what does not fit, and is reached again.
 
+mod parts;
+
 use serde_json::json;
 
 use super::{
@@ -340,5 +342,3 @@ fn an_assigned_call_id_is_new_in_a_conversation_that_has_the_first_choices() {
         ids.push(id);
     }
 }
-
-mod parts;

@@ -10,6 +10,8 @@
     reason = "a test is nobody's library"
 )]
 
+#[path = "../support/skip.rs"]
+mod skip;
 mod support;
 
 mod agent;

@@ -26,7 +26,7 @@ async fn each_sandbox(folder: &Path) -> Vec<Sandbox> {
     for sandbox in [Sandbox::landlock(rules(folder)), Sandbox::bwrap(rules(folder))] {
         match sandbox.check().await {
             Ok(()) => found.push(sandbox),
-            Err(error) => eprintln!("skipped: the sandbox {}: {error}", sandbox.kind()),
+            Err(error) => crate::skip::sandbox(sandbox.kind(), &error),
         }
     }
     found

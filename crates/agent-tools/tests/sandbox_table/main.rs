@@ -163,7 +163,7 @@ async fn check_column(kind: SandboxKind) {
         return;
     };
     if let Err(error) = sandbox(kind, SandboxRules::new()).check().await {
-        support::sandbox::skip(kind, &error);
+        support::skip::sandbox(kind, &error);
         return;
     }
     let world = World::new(python);

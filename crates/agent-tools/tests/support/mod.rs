@@ -6,6 +6,7 @@
 pub mod random;
 #[cfg(target_os = "linux")]
 pub mod sandbox;
+pub mod skip;
 
 use std::path::Path;
 use std::sync::Arc;

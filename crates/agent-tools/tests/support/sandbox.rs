@@ -1,8 +1,8 @@
 //! The sandboxes that work on this machine, and who runs on it.
 
-use agent_tools::sandbox::{Network, Sandbox, SandboxKind, SandboxRules};
+use agent_tools::sandbox::{Network, Sandbox, SandboxRules};
 
-use super::Folder;
+use super::{Folder, skip};
 
 /// Makes a sandbox for a folder.
 pub type Make = Box<dyn Fn(&Folder) -> Sandbox>;
@@ -20,21 +20,10 @@ pub async fn each_sandbox(change: fn(SandboxRules) -> SandboxRules) -> Vec<Make>
         match sandbox.check().await {
             Ok(()) => found
                 .push(Box::new(move |folder| kind(change(SandboxRules::for_workspace(&folder.workspace))))),
-            Err(error) => skip(sandbox.kind(), &error),
+            Err(error) => skip::sandbox(sandbox.kind(), &error),
         }
     }
     found
-}
-
-/// Says that a kind of sandbox does not work here. Where `LOOPTREE_REQUIRE_SANDBOXES` is set, this is an error instead: an
-/// error of ours that makes every sandbox fail would otherwise look like a machine without one.
-#[allow(clippy::disallowed_methods, reason = "it is a setting of the whole test run")]
-pub fn skip(kind: SandboxKind, error: &dyn std::fmt::Display) {
-    assert!(
-        std::env::var_os("LOOPTREE_REQUIRE_SANDBOXES").is_none(),
-        "the sandbox {kind} does not work: {error}"
-    );
-    eprintln!("skipped: the sandbox {kind}: {error}");
 }
 
 /// The same, and no sandbox before them.

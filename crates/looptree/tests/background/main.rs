@@ -17,5 +17,7 @@ mod conversation;
 mod deaths;
 mod kill;
 mod permission;
+#[path = "../../../agent-tools/tests/support/skip.rs"]
+mod skip;
 mod support;
 mod tasks;

@@ -106,8 +106,10 @@ fn places_are_the_lines_of_copies_and_units() {
 }
 
 #[test]
-fn the_function_reads_the_variable() {
-    assert!(IS_ON.contains(&format!("\"{VARIABLE}\"")));
+fn the_function_reads_the_variables() {
+    for name in [VARIABLE, REACHED] {
+        assert!(IS_ON.contains(&format!("\"{name}\"")), "{name}");
+    }
     syn::parse_file(IS_ON).unwrap();
 }
 

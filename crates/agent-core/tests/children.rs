@@ -7,8 +7,8 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
-#[path = "support/helper.rs"]
-mod helper;
+#[path = "support/delegating.rs"]
+mod delegating;
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use agent_core::drive::Telemetry;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::trace::TraceContext;
 use agent_core::{Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig, RunEnd, Usage};
-use helper::Helper;
+use delegating::Helper;
 use serde_json::json;
 
 fn usage() -> Usage {

@@ -6,8 +6,8 @@
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
-#[path = "support/helper.rs"]
-mod helper;
+#[path = "support/delegating.rs"]
+mod delegating;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,7 +25,7 @@ use agent_core::{
     Message, ModelConfig, SessionId, Usage,
 };
 use async_trait::async_trait;
-use helper::Helper;
+use delegating::Helper;
 use serde_json::json;
 
 struct Driver {

@@ -108,6 +108,37 @@ async fn a_read_root_can_be_read_and_not_written() {
     }
 }
 
+#[tokio::test]
+async fn a_root_can_be_a_single_file() {
+    for make in each_sandbox(no_tcp).await {
+        let (library, folder) = (folder(), folder());
+        for (name, content) in [("read.txt", "one"), ("write.txt", "two"), ("beside.txt", "three")] {
+            library.put(name, content);
+        }
+        let rules = make(&folder).rules().unwrap().clone();
+        let rules = rules.with_read_root(library.path().join("read.txt"));
+        let sandbox =
+            same_kind(make(&folder).kind(), rules.with_write_root(library.path().join("write.txt")));
+        let tool = bash(&folder, &sandbox);
+        let place = library.path().display();
+        let command = format!("cat {place}/read.txt; echo new > {place}/write.txt; cat {place}/write.txt");
+        assert_eq!(shown(&tool, &command).await, "Exit code: 0\nonenew\n");
+        for command in [
+            format!("echo x > {place}/read.txt"),
+            format!("echo x >> {place}/read.txt"),
+            format!("truncate -s 0 {place}/read.txt"),
+            format!("cat {place}/beside.txt"),
+        ] {
+            check_refused(sandbox.kind(), &command, &shown(&tool, &command).await);
+        }
+        // In bubblewrap this is a file of a folder that ends with the call.
+        shown(&tool, &format!("echo x > {place}/beside.txt")).await;
+        assert_eq!(library.get("read.txt"), b"one");
+        assert_eq!(library.get("write.txt"), b"new\n");
+        assert_eq!(library.get("beside.txt"), b"three");
+    }
+}
+
 fn same_kind(kind: SandboxKind, rules: SandboxRules) -> Sandbox {
     match kind {
         SandboxKind::Bwrap => Sandbox::bwrap(rules),

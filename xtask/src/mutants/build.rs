@@ -70,6 +70,37 @@ pub(super) fn build_alone(workspace: &Workspace, module: &Module, mutant: &Mutan
     Ok(success)
 }
 
+/// Returns the numbers of those mutants whose code is compiled for this computer.
+///
+/// # Errors
+/// Returns an error if the package does not compile for another reason.
+pub(super) fn compiled(
+    workspace: &Workspace,
+    module: &Module,
+    mutants: &[(usize, &Mutant)],
+) -> anyhow::Result<BTreeSet<usize>> {
+    let mut changed = BTreeMap::new();
+    for (path, mutants) in by_file(mutants.iter().copied()) {
+        changed.insert(path.to_owned(), rewrite::uncompilable(&read(&workspace.root, path)?, &mutants)?);
+    }
+    let (_, messages) = compile(workspace, module, &changed)?;
+    let number = |message: &Value| {
+        let text = message["message"]["message"].as_str()?;
+        text.strip_prefix(rewrite::UNCOMPILABLE)?.parse().ok()
+    };
+    Ok(errors(&messages).filter_map(number).collect())
+}
+
+fn by_file<'a>(
+    mutants: impl Iterator<Item = (usize, &'a Mutant)>,
+) -> BTreeMap<&'a str, Vec<(usize, &'a Mutant)>> {
+    let mut files: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
+    for (number, mutant) in mutants {
+        files.entry(&mutant.file).or_default().push((number, mutant));
+    }
+    files
+}
+
 fn errors(messages: &[Value]) -> impl Iterator<Item = &Value> {
     messages.iter().filter(|message| message["message"]["level"] == "error")
 }
@@ -84,16 +115,13 @@ fn rewritten(
     mutants: &[Mutant],
     numbers: &BTreeSet<usize>,
 ) -> anyhow::Result<BTreeMap<String, Rewritten>> {
-    let mut by_file: BTreeMap<&str, Vec<(usize, &Mutant)>> = BTreeMap::new();
-    for (number, mutant) in mutants.iter().enumerate().filter(|(number, _)| numbers.contains(number)) {
-        by_file.entry(&mutant.file).or_default().push((number, mutant));
-    }
     let rewrite = |(path, mutants): (&str, Vec<_>)| {
         let file = rewrite::rewrite(&read(root, path)?, &mutants)
             .with_context(|| format!("cannot rewrite {path}"))?;
         Ok((path.to_owned(), file))
     };
-    by_file.into_iter().map(rewrite).collect()
+    let mutants = mutants.iter().enumerate().filter(|(number, _)| numbers.contains(number));
+    by_file(mutants).into_iter().map(rewrite).collect()
 }
 
 /// Compiles the test programs with these changed files. Returns whether that succeeded, and the messages of cargo.

@@ -21,6 +21,9 @@ pub(super) const VARIABLE: &str = "LOOPTREE_MUTANT";
 /// executed.
 pub(super) const REACHED: &str = "LOOPTREE_MUTANTS_REACHED";
 
+/// The start of the text of an error of [`uncompilable`].
+pub(super) const UNCOMPILABLE: &str = "mutant ";
+
 /// The function that the rewritten code calls. It belongs at the end of the `lib.rs` of the package.
 pub(super) const IS_ON: &str = r#"
 pub(crate) fn mutant_is_on(number: usize) -> bool {
@@ -67,27 +70,60 @@ pub(super) struct Place {
 /// # Errors
 /// Returns an error if the text is not Rust, or if a mutant is not within it.
 pub(super) fn rewrite(text: &str, mutants: &[(usize, &Mutant)]) -> anyhow::Result<Rewritten> {
-    let mut found = Units::default();
-    found.visit_file(&syn::parse_file(text).context("not Rust")?);
-    let offset = |at: LineColumn| offset(text, at.line, at.column).context("a position outside of the file");
-    let mut ranges = Vec::new();
-    for (start, end) in found.0 {
-        ranges.push(offset(start)?..offset(end)?);
-    }
+    let ranges = ranges(text)?;
     let mut units: BTreeMap<_, Unit<'_>> = BTreeMap::new();
     for (number, mutant) in mutants {
-        let span = mutant.range(text).with_context(|| format!("{} is not in its file", mutant.name))?;
-        let around = ranges.iter().filter(|unit| unit.start <= span.start && span.end <= unit.end);
-        let Some(range) = around.min_by_key(|unit| unit.len()) else { continue };
+        let Some((range, span)) = around(text, &ranges, mutant)? else { continue };
         // A unit stands before those within it.
         let unit = units.entry((range.start, std::cmp::Reverse(range.end)));
-        let unit = unit.or_insert_with(|| Unit { range: range.clone(), mutants: Vec::new() });
+        let unit = unit.or_insert_with(|| Unit { range, mutants: Vec::new() });
         unit.mutants.push((*number, span, &mutant.replacement));
     }
     let file = File { text, units: units.into_values().collect() };
     let mut out = Rewritten::default();
     file.render(0, 0..text.len(), &mut out);
     Ok(out)
+}
+
+/// Returns the text of a file in which a unit with one of these mutants does not compile: the error of the compiler ends with
+/// [`UNCOMPILABLE`] and the number of the mutant. Code that is not compiled at all causes no error.
+///
+/// # Errors
+/// Returns an error if the text is not Rust, or if a mutant is not within it.
+pub(super) fn uncompilable(text: &str, mutants: &[(usize, &Mutant)]) -> anyhow::Result<String> {
+    let ranges = ranges(text)?;
+    let mut inserted = Vec::new();
+    for (number, mutant) in mutants {
+        if let Some((range, _)) = around(text, &ranges, mutant)? {
+            inserted.push((range.start, format!("{{ compile_error!(\"{UNCOMPILABLE}{number}\");")));
+            inserted.push((range.end, "}".to_owned()));
+        }
+    }
+    inserted.sort_by_key(|(at, _)| *at);
+    let mut text = text.to_owned();
+    for (at, part) in inserted.iter().rev() {
+        text.insert_str(*at, part);
+    }
+    Ok(text)
+}
+
+/// Returns the ranges of the units of a file.
+fn ranges(text: &str) -> anyhow::Result<Vec<Range<usize>>> {
+    let mut found = Units::default();
+    found.visit_file(&syn::parse_file(text).context("not Rust")?);
+    let offset = |at: LineColumn| offset(text, at.line, at.column).context("a position outside of the file");
+    found.0.into_iter().map(|(start, end)| Ok(offset(start)?..offset(end)?)).collect()
+}
+
+/// Returns the unit of a mutant and the range that it replaces. `None` if the mutant is in no unit.
+fn around(
+    text: &str,
+    ranges: &[Range<usize>],
+    mutant: &Mutant,
+) -> anyhow::Result<Option<(Range<usize>, Range<usize>)>> {
+    let span = mutant.range(text).with_context(|| format!("{} is not in its file", mutant.name))?;
+    let around = ranges.iter().filter(|unit| unit.start <= span.start && span.end <= unit.end);
+    Ok(around.min_by_key(|unit| unit.len()).map(|unit| (unit.clone(), span)))
 }
 
 /// Returns the offset of a character: the line counts from 1 and the column from 0.

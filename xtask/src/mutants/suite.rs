@@ -99,6 +99,11 @@ impl Suite {
         (self.programs.len(), self.programs.iter().map(|timed| timed.time).sum())
     }
 
+    /// Whether a program executes the unit of this mutant.
+    pub(super) fn reaches(&self, number: usize) -> bool {
+        self.programs.iter().any(|timed| timed.reached.contains(&number))
+    }
+
     /// Returns the program and the first of its tests that fail with a mutant. `None` if all pass.
     ///
     /// The unit tests of the module are the first in the order. Then the program is the next that has caught the most

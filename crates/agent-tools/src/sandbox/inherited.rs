@@ -6,6 +6,7 @@
 //! if there are such descriptors.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use super::launch::Launch;
 
@@ -18,7 +19,7 @@ const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 /// Lets the child close the descriptors that it would inherit, if there are any.
 pub(super) fn close(launch: &mut Launch) {
-    if !any() {
+    if !any(Path::new("/proc/self/fdinfo")) {
         return;
     }
     let program = std::mem::replace(&mut launch.program, "bash".into());
@@ -26,8 +27,9 @@ pub(super) fn close(launch: &mut Launch) {
     launch.args.splice(0..0, shell.into_iter().chain([program]));
 }
 
-fn any() -> bool {
-    let Ok(all) = std::fs::read_dir("/proc/self/fdinfo") else { return true };
+/// Whether a child would inherit one of the descriptors of this folder, which has a file for each.
+fn any(folder: &Path) -> bool {
+    let Ok(all) = std::fs::read_dir(folder) else { return true };
     all.flatten().any(|entry| {
         let standard =
             entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()).is_none_or(|fd| fd <= 2);
@@ -42,3 +44,6 @@ fn is_inherited(info: &str) -> bool {
         u32::from_str_radix(flags.trim(), 8).is_ok_and(|flags| flags & CLOSE_ON_EXEC == 0)
     })
 }
+
+#[cfg(test)]
+mod tests;

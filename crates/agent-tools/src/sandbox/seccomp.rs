@@ -125,3 +125,6 @@ fn and_then(mut program: BpfProgram) -> BpfProgram {
 fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SandboxError {
     SandboxError::Seccomp { source: source.into() }
 }
+
+#[cfg(test)]
+mod tests;

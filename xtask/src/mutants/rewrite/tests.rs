@@ -75,6 +75,28 @@ fn a_unit_is_repeated_for_each_of_its_mutants() {
 }
 
 #[test]
+fn units_with_mutants_do_not_compile_and_others_stay() {
+    for (source, replacements, expected) in [
+        (
+            "fn f() { a == b }",
+            &[("==", "!=")] as &[Replacement<'_>],
+            "fn f() {{ compile_error!(\"mutant 0\"); a == b }}",
+        ),
+        (
+            "fn f() { if a == b { v.map(|x| x + 1) } } fn g() {}",
+            &[("==", "!="), ("+", "-")],
+            "fn f() {{ compile_error!(\"mutant 0\"); if a == b { v.map(|x| { compile_error!(\"mutant 1\");x + 1}) } }} \
+            fn g() {}",
+        ),
+        ("const A: u8 = 1 + 2;", &[("+", "-")], "const A: u8 = 1 + 2;"),
+    ] {
+        let mutants: Vec<Mutant> = replacements.iter().map(|(old, new)| replace(source, old, new)).collect();
+        let numbered: Vec<(usize, &Mutant)> = mutants.iter().enumerate().collect();
+        assert_eq!(uncompilable(source, &numbered).unwrap(), expected);
+    }
+}
+
+#[test]
 fn what_the_compiler_evaluates_is_left_as_it_is() {
     for source in [
         "const A: u8 = { 1 + 2 };",

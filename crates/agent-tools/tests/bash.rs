@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_core::trace::TraceContext;
 use agent_core::{AgentTool as _, Effects, ToolError, ToolSignal, ToolUpdates};
+use agent_tools::bash::TraceVariables;
 use agent_tools::{BashTool, DenyPattern};
 use serde_json::json;
 use support::{call, call_cancelled, context, failure, folder, text};
@@ -22,6 +24,23 @@ async fn a_command_gives_its_exit_code_and_output() {
     let result = call(&BashTool::default(), json!({"command": "echo hello"})).await.unwrap();
     assert_eq!(result.to_text(), "Exit code: 0\nhello\n");
     assert_eq!(result.details, json!({"exit_code": 0, "success": true}));
+}
+
+#[tokio::test]
+async fn a_command_receives_the_trace_context_of_its_call_if_it_is_asked_for() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let trace = TraceContext::new(parent).unwrap().with_state("vendor=1");
+    let command = json!({"command": "echo ${TRACEPARENT:-none} ${TRACESTATE:-none}"});
+    for (variables, trace, expected) in [
+        (TraceVariables::Set, Some(trace.clone()), format!("{parent} vendor=1")),
+        (TraceVariables::Set, None, "none none".to_owned()),
+        (TraceVariables::Omitted, Some(trace), "none none".to_owned()),
+    ] {
+        let tool = BashTool::default().with_trace_variables(variables);
+        let mut ctx = context(&tool);
+        ctx.trace = trace.map(Box::new);
+        assert_eq!(text(tool.execute(command.clone(), ctx).await), format!("Exit code: 0\n{expected}\n"));
+    }
 }
 
 /// REQ-047.

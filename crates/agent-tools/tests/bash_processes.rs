@@ -52,6 +52,24 @@ async fn an_abort_ends_everything_that_was_started() {
     gone(&pids(&folder)).await;
 }
 
+/// It gets SIGTERM and a moment before it is killed, which may be too short on a busy machine.
+#[tokio::test]
+async fn a_command_that_is_aborted_can_clean_up() {
+    let folder = folder();
+    let tool = BashTool::new(folder.workspace.clone());
+    let command = json!({"command": "trap ': > cleaned; exit' TERM; : > ready; while :; do sleep 300; done"});
+    for attempt in 1..=20 {
+        let ready = async || until("ready", || folder.has("ready")).await;
+        assert_eq!(call_and_cancel(&tool, command.clone(), ready).await, Err(ToolError::Cancelled));
+        if folder.has("cleaned") {
+            return;
+        }
+        std::fs::remove_file(folder.path().join("ready")).unwrap();
+        eprintln!("attempt {attempt}: it was killed too early");
+    }
+    panic!("it never had the time to clean up");
+}
+
 /// B-170.
 #[tokio::test]
 async fn dropping_the_call_ends_everything_that_was_started() {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read as _;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -22,9 +23,16 @@ const LIMIT: Duration = Duration::from_secs(900);
 /// The time between two checks whether a program has ended.
 const CHECK_AFTER: Duration = Duration::from_millis(10);
 
-/// The memory that a program can have, in bytes: a mutant can loop for ever and fill it.
-#[cfg(target_os = "linux")]
-const MEMORY: u64 = 6 << 30;
+/// Runs a program from a shell. The memory of the program is limited to 6 GiB, because a mutant can loop forever and fill it.
+/// The shell waits for the program, because the first process of a namespace must reap the others.
+const SHELL: [&str; 4] = ["sh", "-c", "ulimit -d 6291456; \"$@\"; exit $?", "sh"];
+
+/// Commands that run the rest of their arguments in a PID namespace, for root and for other users. A mutant of code that ends
+/// processes can otherwise end every process of the user.
+const NAMESPACES: [&[&str]; 2] = [
+    &["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"],
+    &["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child", "--mount-proc"],
+];
 
 /// The environment of the programs. Property tests use the same cases in each run and write no files.
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -144,6 +152,33 @@ impl Timed {
     }
 }
 
+/// Returns a command that runs this one in a PID namespace of its own, where there are such, and with limited memory.
+fn isolated(inner: &Command) -> Command {
+    static NAMESPACE: LazyLock<&[&str]> = LazyLock::new(|| {
+        let works = |words: &&[&str]| {
+            let output = command(words.iter().chain(&["true"]).copied()).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        NAMESPACES.into_iter().find(works).unwrap_or_else(|| {
+            say!("without PID namespaces (unshare), a mutant can end other processes of this user");
+            &[]
+        })
+    });
+    let mut outer = command(NAMESPACE.iter().chain(&SHELL).copied());
+    outer.arg(inner.get_program()).args(inner.get_args());
+    outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    if let Some(folder) = inner.get_current_dir() {
+        outer.current_dir(folder);
+    }
+    outer
+}
+
+fn command<'a>(mut words: impl Iterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
+}
+
 /// Returns the name of the first test that failed.
 fn failed_test(output: &[u8]) -> Option<String> {
     let failed = b" ... FAILED".as_slice();
@@ -166,13 +201,12 @@ fn run(
     let file = tempfile::NamedTempFile::new().with_context(cannot)?;
     let mut reader = file.reopen().with_context(cannot)?;
     let stream = || file.as_file().try_clone().map(Stdio::from).with_context(cannot);
-    let mut command = program.command();
+    let mut command = isolated(&program.command());
     command.args(tests).envs(ENVIRONMENT.iter().copied()).env(name, value);
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().with_context(cannot)?;
-    bound_memory(&child);
     let end = Instant::now() + limit;
     let mut output = Vec::new();
     let ended = loop {
@@ -202,19 +236,6 @@ fn kill(child: &mut Child) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     }
     let _ = child.kill();
-}
-
-fn bound_memory(child: &Child) {
-    #[cfg(target_os = "linux")]
-    {
-        use rustix::process::{Pid, Resource, Rlimit, prlimit};
-        let bound = Rlimit { current: Some(MEMORY), maximum: None };
-        // A lower bound of the system stays as it is.
-        let _ =
-            Pid::from_raw(child.id().cast_signed()).map(|child| prlimit(Some(child), Resource::Data, bound));
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = child;
 }
 
 #[cfg(test)]

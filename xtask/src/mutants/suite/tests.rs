@@ -66,3 +66,23 @@ fn a_program_that_fails_without_a_mutant_is_an_error() {
             .unwrap();
     assert!(error.to_string().contains("a src/lib.rs fails without a mutant"), "{error}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_program_that_ends_all_processes_ends_none_outside() {
+    if isolated(&Command::new("true")).get_program() != "unshare" {
+        say!("skipped: there are no PID namespaces");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut outside = Command::new("sleep").arg("60").spawn().unwrap();
+    // It sees its shell and itself, and no other process.
+    let text = "ls -d /proc/[0-9]* | wc -l > count; for one in /proc/[0-9]*; do kill -9 ${one#/proc/}; done; sleep 60";
+    let ended = run(&program(dir.path(), text), None, (VARIABLE, OsStr::new("1")), LIMIT).unwrap();
+    assert!(matches!(&ended, Ended::Failed(text) if text.starts_with("exit status: 137")), "{ended:?}");
+    assert!(outside.try_wait().unwrap().is_none(), "it runs");
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    let count = std::fs::read_to_string(dir.path().join("count")).unwrap();
+    assert!(count.trim().parse::<u32>().unwrap() <= 5, "{count}");
+}

@@ -110,3 +110,6 @@ const RESERVED: [&str; 20] = [
 fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word) || matches!(word, "{" | "}")
 }
+
+#[cfg(test)]
+mod tests;

@@ -188,3 +188,6 @@ fn newest() -> Option<i32> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next_back()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests;

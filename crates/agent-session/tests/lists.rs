@@ -5,6 +5,7 @@ mod scene;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_core::ToolExecutionStrategy;
 use agent_core::compat::SeedSetters as _;
@@ -57,6 +58,16 @@ fn agrees(store: &dyn BlockingSessionStore) {
     assert_eq!(listed.runs, expected);
 }
 
+/// Earlier versions wrote a session as one JSON value. Lists of such files must return what a load returns, too.
+fn agrees_in_form_1(store: &dyn BlockingSessionStore) {
+    let dir = tempfile::tempdir().unwrap();
+    for id in store.list_session_ids().unwrap() {
+        let session = store.load_session(id.as_str()).unwrap().into_session();
+        std::fs::write(dir.path().join(format!("{id}.json")), serde_json::to_vec(&session).unwrap()).unwrap();
+    }
+    agrees(&JsonStore::open(dir.path()).unwrap());
+}
+
 /// Copies a directory as a killed process would leave it.
 fn copy(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).unwrap() {
@@ -91,6 +102,7 @@ async fn law(kind: Kind, plays: Vec<Play>, acts: Vec<Act>, strategy: ToolExecuti
     looking.assert_fine();
     recorder.close().await.unwrap();
     agrees(&*store);
+    agrees_in_form_1(&*store);
 }
 
 proptest! {
@@ -221,6 +233,39 @@ async fn open_runs_are_listed_without_reading_the_records() {
         assert!(OpenRuns::deferred(&store).await.unwrap().unreadable.is_empty(), "{name}: it was not loaded");
         damage_last_record(&path);
         recorder.save().await.unwrap();
+    }
+}
+
+/// The session that was written last comes first.
+#[tokio::test]
+async fn open_runs_are_listed_in_the_order_in_which_their_sessions_were_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    for id in ["s-1", "s-2", "s-3"] {
+        let mut agent = BasicAgent::new(ModelConfig::default())
+            .with_session_id(id)
+            .with_provider(ScriptedProvider::new([ScriptedReply::call(
+                "c1",
+                "deploy",
+                serde_json::json!({}),
+            )]))
+            .with_tool(ScriptedTool::saying("deploy", "deployed").asking("Deploy?"));
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
+        let end = agent.prompt("Deploy it.").unwrap().end().await;
+        assert!(matches!(end, RunEnd::Suspended(_)), "{end:?}");
+        recorder.close().await.unwrap();
+    }
+    let listed = || async {
+        let found = OpenRuns::unfinished(&store).await.unwrap();
+        found.runs.into_iter().map(|run| run.session_id.to_string()).collect::<Vec<_>>()
+    };
+    for order in [["s-2", "s-1", "s-3"], ["s-3", "s-1", "s-2"], ["s-1", "s-2", "s-3"]] {
+        for (age, id) in order.into_iter().enumerate() {
+            let written = std::time::UNIX_EPOCH + Duration::from_secs(1_000_000 - age as u64);
+            let file = std::fs::File::options().write(true).open(store.path_of(id).unwrap()).unwrap();
+            file.set_modified(written).unwrap();
+        }
+        assert_eq!(listed().await, order);
     }
 }
 

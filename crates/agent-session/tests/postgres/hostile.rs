@@ -193,6 +193,10 @@ fn a_role_with_few_rights_records_and_one_without_any_is_told() {
              GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}"
         ));
         let store = PostgresStore::open_with(config()).await.unwrap();
+        let (_, place) = address.url.split_once('@').unwrap();
+        let described = store.describe();
+        assert!(described.starts_with(&format!("postgres://{place}")), "{described}");
+        assert!(!described.contains("worker_"), "the name of the user: {described}");
         let mut agent = answering("s-1");
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         agent.chat("Hi").await.unwrap();

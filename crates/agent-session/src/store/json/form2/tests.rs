@@ -54,3 +54,33 @@ fn lines_that_are_exchanged_missing_or_doubled_are_errors() {
         assert!(store.load_session("s-1").is_err(), "{order:?}");
     }
 }
+
+/// The line is intact and has the right number, so only the digest of all lines shows that it is from another file.
+#[test]
+fn a_line_of_an_earlier_file_is_an_error_in_a_later_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let path = dir.path().join("s-1.json");
+    let saved = |started: u64| -> Vec<String> {
+        let mut session = Session::new("s-1".into(), "a".into(), Timestamp(1));
+        for n in 0..3 {
+            let id = LoopId::from(format!("s-1.m.{n}"));
+            session.loops.push(LoopRecord::new(id, "s-1".into(), "a".into(), Timestamp(started)));
+        }
+        let _ = std::fs::remove_file(&path);
+        store.save_session(&session).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        text.split_inclusive('\n').map(str::to_owned).collect()
+    };
+    let (earlier, later) = (saved(2), saved(3));
+    for at in 2..5 {
+        let mut lines = later.clone();
+        assert_ne!(lines[at], earlier[at]);
+        lines[at].clone_from(&earlier[at]);
+        std::fs::write(&path, lines.concat()).unwrap();
+        let error = store.load_session("s-1").unwrap_err().to_string();
+        assert!(error.contains("lines before it are not those that were written with it"), "{at}: {error}");
+    }
+    std::fs::write(&path, later.concat()).unwrap();
+    assert_eq!(store.load_session("s-1").unwrap().loops[0].started_at, Timestamp(3));
+}

@@ -10,10 +10,10 @@ use std::time::Duration;
 use agent_core::ToolExecutionStrategy;
 use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, ModelConfig, RunEnd};
+use agent_core::{BasicAgent, ModelConfig, RunEnd, Timestamp};
 use agent_session::{
-    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, OpenRuns, Order, Session, SessionError,
-    SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
+    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, LoopStatus, OpenRuns, Order, Session,
+    SessionError, SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
 };
 use proptest::prelude::*;
 use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, kinds, perform, play};
@@ -266,6 +266,28 @@ async fn open_runs_are_listed_in_the_order_in_which_their_sessions_were_written(
             file.set_modified(written).unwrap();
         }
         assert_eq!(listed().await, order);
+    }
+}
+
+/// A file of form 1 has no summary of its open run, so the session is loaded, but only if its status can be that of one.
+#[test]
+fn a_finished_session_of_form_1_is_not_loaded_for_the_list_of_open_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let mut session = Session::new("s-1".into(), "a".into(), Timestamp(1));
+    session.loops.push(LoopRecord::new("s-1.m.0".into(), "s-1".into(), "a".into(), Timestamp(2)));
+    for (status, unreadable) in
+        [(LoopStatus::Completed, 0), (LoopStatus::Failed, 0), (LoopStatus::Suspended, 1)]
+    {
+        session.loops[0].status = status;
+        let mut file = serde_json::to_value(&session).unwrap();
+        // No load succeeds.
+        file["loops"][0]["events"] = "none".into();
+        std::fs::write(dir.path().join("s-1.json"), file.to_string()).unwrap();
+        assert!(store.load_session("s-1").is_err());
+        let found = store.list_unfinished().unwrap();
+        assert!(found.runs.is_empty());
+        assert_eq!(found.unreadable.len(), unreadable, "{status:?}");
     }
 }
 

@@ -263,6 +263,8 @@ fn well_known_disasters_are_denied_by_default() {
 #[test]
 fn harmless_commands_are_not_denied_by_default() {
     for command in [
+        // Without `-r`, `rm` removes no folder.
+        "rm --force --verbose ~",
         "rm -rf ~/.cache/x",
         "rm -rf ./build",
         "rm -rf build/*",

@@ -173,6 +173,14 @@ fn isolated(inner: &Command) -> Command {
     outer
 }
 
+/// Creates a temporary folder that other users can enter, because a Postgres server does not run as root.
+fn temporary() -> std::io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755));
+    builder.tempdir()
+}
+
 fn command<'a>(mut words: impl Iterator<Item = &'a str>) -> Command {
     let mut command = Command::new(words.next().unwrap_or_default());
     command.args(words);
@@ -201,8 +209,10 @@ fn run(
     let file = tempfile::NamedTempFile::new().with_context(cannot)?;
     let mut reader = file.reopen().with_context(cannot)?;
     let stream = || file.as_file().try_clone().map(Stdio::from).with_context(cannot);
+    // In namespaces of their own, programs have the same process ids, of which tests make names.
+    let temporary = temporary().with_context(cannot)?;
     let mut command = isolated(&program.command());
-    command.args(tests).envs(ENVIRONMENT.iter().copied()).env(name, value);
+    command.args(tests).envs(ENVIRONMENT.iter().copied()).env(name, value).env("TMPDIR", temporary.path());
     command.stdin(Stdio::null()).stdout(stream()?).stderr(stream()?);
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);

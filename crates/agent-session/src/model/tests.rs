@@ -1,8 +1,12 @@
+use std::sync::Arc;
+
+use agent_core::{GroupMember, GroupRole, LoopId, Timestamp};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::extra::Extra;
 use super::texts::{LONG_TEXT, Resolve, pack, unpack};
+use super::{LoopRecord, ParallelGroupRecord, Session};
 
 fn any_json() -> impl Strategy<Value = Value> {
     let key = prop::sample::select(vec!["$text", "$json", "$raw", "a", "b~/c", ""]).prop_map(str::to_owned);
@@ -99,4 +103,45 @@ fn the_deepest_value_that_a_json_reader_takes_is_written_so_that_it_can_be_read(
     let packed = pack(wrapped.clone(), &mut |_| None).to_string();
     let read: Value = serde_json::from_str(&packed).unwrap();
     assert_eq!(unpack(read, &mut List::default()).unwrap(), wrapped);
+}
+
+#[test]
+fn a_reference_where_none_may_be_is_an_error() {
+    let text = json!({"a": {"$text": [0, 1]}});
+    // Text that holds JSON is read by itself, so nothing in it can refer to what is outside.
+    for value in [json!({"$json": text.to_string()}), json!([{"$json": text.to_string()}])] {
+        let error = unpack(value, &mut List::default()).unwrap_err();
+        assert_eq!(error, "the reference [0,1] stands where none may");
+    }
+    let error = unpack(text, &mut super::texts::NoReferences).unwrap_err();
+    assert_eq!(error, "the reference [0,1] stands where none may");
+    for (value, expected) in [
+        (json!({"$json": 1}), "$json holds no text"),
+        (json!({"$json": "{"}), "$json: EOF"),
+        (json!({"$raw": 1}), "$raw holds no object"),
+    ] {
+        let error = unpack(value, &mut List::default()).unwrap_err();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
+#[test]
+fn only_equal_lists_of_a_group_become_one() {
+    let ids = |names: &[&str]| names.iter().map(|name| LoopId::from(*name)).collect::<Vec<_>>();
+    let mut session = Session::new("s-1".into(), "a".into(), Timestamp(1));
+    let lists = [ids(&["a", "b"]), ids(&["a", "b"]), ids(&["a", "b", "c"])];
+    for (index, list) in lists.iter().enumerate() {
+        let id = LoopId::from(format!("s-1.m.{index}"));
+        let mut record = LoopRecord::new(id, "s-1".into(), "a".into(), Timestamp(2));
+        record.group = Some(GroupMember::new("g".into(), GroupRole::Branch { index }));
+        record.parallel_group = Some(ParallelGroupRecord::of(list.clone()));
+        session.loops.push(record);
+    }
+    session.share_groups();
+    let shared: Vec<_> =
+        session.loops.iter().map(|record| record.parallel_group.clone().unwrap().all_loop_ids).collect();
+    assert!(Arc::ptr_eq(&shared[0], &shared[1]));
+    for (list, expected) in shared.iter().zip(&lists) {
+        assert_eq!(list[..], expected[..]);
+    }
 }

@@ -18,8 +18,8 @@ use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError};
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
     AgentEvent, BasicAgent, BranchSpec, CancellationToken, ErrorKind, EventSender, ExecutionLimits,
-    GroupRole, LlmJudgeEvaluation, ModelConfig, ParallelLoopResult, PickFirstEvaluation, Usage,
-    agent_loop_parallel, event_channel,
+    GroupMember, GroupRole, LlmJudgeEvaluation, LoopId, ModelConfig, ParallelLoopResult, PickFirstEvaluation,
+    Timestamp, Usage, agent_loop_parallel, event_channel,
 };
 use agent_session::{
     JsonStore, LoadedSession, LoopRecord, LoopStatus, Point, RestoreSession, Session, SessionQuery,
@@ -671,5 +671,31 @@ async fn a_prompt_beside_running_branches_interrupts_none_of_them() {
         let session = store.load_session("s-1").unwrap();
         assert_eq!(session.history().unwrap(), agent.history());
         assert_eq!(Some(session.head().unwrap().loop_id.clone()), agent.last_loop_id());
+    }
+}
+
+/// Its process was killed while the branches ran. The next writer of the session knows that nobody runs them any more.
+#[tokio::test]
+async fn the_running_branches_of_a_killed_process_are_interrupted_for_the_next_writer() {
+    for kind in kinds() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = kind.open(dir.path());
+        let mut session = Session::new("s-1".into(), "agent".into(), Timestamp(1));
+        for index in 0..3 {
+            let id = LoopId::from(format!("s-1.g.{index}"));
+            let mut record = LoopRecord::new(id, "s-1".into(), "agent".into(), Timestamp(2));
+            record.group = Some(GroupMember::new("g".into(), GroupRole::Branch { index }));
+            record.status = [LoopStatus::Running, LoopStatus::Completed, LoopStatus::Running][index];
+            session.loops.push(record);
+        }
+        store.save_session(&session).unwrap();
+        let mut agent = agent();
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
+        agent.chat("And now?").await.unwrap();
+        let statuses = |session: &Session| session.loops[..3].iter().map(|r| r.status).collect::<Vec<_>>();
+        let expected = [LoopStatus::Interrupted, LoopStatus::Completed, LoopStatus::Interrupted];
+        assert_eq!(statuses(&store.load_session("s-1").unwrap()), expected, "{kind:?}, while it is written");
+        recorder.close().await.unwrap();
+        assert_eq!(statuses(&store.load_session("s-1").unwrap()), expected, "{kind:?}");
     }
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentEvent, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig, RetryConfig, SessionId,
-    Timestamp, ToolResult, TurnTrigger, Usage, Verdict,
+    AgentEvent, Answer, BasicAgent, ContinuationKind, ErrorKind, Hooks, Message, ModelConfig, RetryConfig,
+    SessionId, Timestamp, ToolResult, TurnTrigger, Usage, Verdict,
 };
 use agent_session::{JsonStore, LoopStatus, ParallelGroupRecord, Session, SessionFormation, SessionRecorder};
 use serde_json::json;
@@ -259,6 +259,21 @@ async fn the_events_of_a_sub_agent_in_the_stream_of_its_parent_are_recorded_apar
         assert_eq!(both.session("s-1"), alone.session("s-1"));
         assert_eq!(both.session("child").unwrap().loops[0].status, LoopStatus::Completed);
     }
+}
+
+/// It is not drained while it waits, because its answer and the rest of the run follow.
+#[tokio::test]
+async fn a_run_that_waits_for_an_answer_is_not_completed() {
+    let agent = agent([ScriptedReply::call("c1", "deploy", json!({})), ScriptedReply::text("done")])
+        .with_tool(ScriptedTool::saying("deploy", "deployed").asking("Deploy?"));
+    let recorder = listening(&agent);
+    prompt(&agent, "go").await;
+    assert_eq!(recorder.session("s-1").unwrap().loops[0].status, LoopStatus::Suspended);
+    assert_eq!(recorder.compact_journal().await.unwrap(), 0);
+    assert!(recorder.drain_completed().is_empty());
+    drop(agent.answer("c1", Answer::Allow).unwrap().collect().await);
+    assert_eq!(recorder.compact_journal().await.unwrap(), 1);
+    assert_eq!(recorder.drain_completed().remove(0).loops[0].status, LoopStatus::Completed);
 }
 
 /// REQ-214.

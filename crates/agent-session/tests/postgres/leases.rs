@@ -171,6 +171,32 @@ fn a_lease_is_renewed_while_nothing_is_written_and_the_runtime_is_blocked() {
     });
 }
 
+/// The transaction of a save renews the lease at its beginning and again at its end.
+#[test]
+fn a_save_that_takes_longer_than_the_lease_keeps_it() {
+    let Some(address) = address("slow") else { return };
+    block_on(async {
+        let mut agent = answering("s-1");
+        let recorder = SessionRecorder::attach(&mut agent, open(&address).await);
+        agent.chat("Hi").await.unwrap();
+        let seconds = (LEASE * 2).as_secs();
+        let other = address.clone();
+        let text = format!("BEGIN; LOCK TABLE lines IN EXCLUSIVE MODE; SELECT pg_sleep({seconds}); COMMIT");
+        let locking = std::thread::spawn(move || other.sql(&text));
+        let locked =
+            "SELECT count(*) FROM pg_locks WHERE relation = 'lines'::regclass AND mode = 'ExclusiveLock'";
+        while address.sql(locked) != [Some("1".to_owned())] {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let begun = Instant::now();
+        recorder.save().await.unwrap();
+        assert!(begun.elapsed() > LEASE, "the save waited: {:?}", begun.elapsed());
+        agent.chat("Still mine?").await.unwrap();
+        recorder.close().await.unwrap();
+        locking.join().unwrap();
+    });
+}
+
 /// A lease that ended while its row says so refuses the next record with a typed error, and the agent starts again from what
 /// is stored.
 #[test]

@@ -349,3 +349,16 @@ fn long_cache_writes_are_in_sessions_and_in_their_summaries() {
         });
     });
 }
+
+/// A writer replaces the whole session, so no part of a longer one that it has written before is left.
+#[test]
+fn a_writer_replaces_a_session_by_a_shorter_one() {
+    each_store(|kind, store| {
+        let (mut writer, _) = store.write_session("s-1").unwrap();
+        for loops in [&["s-1.m.1", "s-1.m.2", "s-1.m.3"][..], &["s-1.m.1"], &["s-1.m.1", "s-1.m.2"], &[]] {
+            let session = session("s-1", "a", loops);
+            writer.save(&session).unwrap();
+            assert_eq!(*store.load_session("s-1").unwrap(), session, "{kind:?}, {} loops", loops.len());
+        }
+    });
+}

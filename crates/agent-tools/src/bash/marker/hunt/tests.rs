@@ -1,3 +1,8 @@
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the processes of the test and its time are those of this machine"
+)]
+
 use super::*;
 
 #[test]

@@ -38,6 +38,6 @@ fn a_folder_that_is_gone_is_not_waited_for() {
     std::fs::remove_dir(folder.path()).unwrap();
     let start = Instant::now();
     remove(folder);
-    // Half of what all attempts would take.
-    assert!(start.elapsed() < REMOVAL_PAUSE * 10, "{:?}", start.elapsed());
+    // Less than all attempts would take.
+    assert!(start.elapsed() < REMOVAL_PAUSE * 15, "{:?}", start.elapsed());
 }

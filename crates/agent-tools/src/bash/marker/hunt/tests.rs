@@ -26,21 +26,21 @@ fn a_mark_is_a_whole_name_in_a_variable_of_this_name() {
 fn where_no_process_is_marked_the_hunt_ends_at_once() {
     let start = Instant::now();
     Hunt::new("a-mark-that-no-process-has").run();
-    assert!(start.elapsed() < MAX_TIME / 2, "{:?}", start.elapsed());
+    assert!(start.elapsed() < MAX_TIME, "{:?}", start.elapsed());
 }
 
 #[test]
 fn a_marked_process_is_killed_and_another_one_is_not() {
-    let start = Instant::now();
     let child = |mark: &str| std::process::Command::new("sleep").arg("60").env(MARKER, mark).spawn().unwrap();
     let mark = format!("hunted-{}", std::process::id());
     let (mut marked, mut other) = (child(&mark), child("other"));
+    let start = Instant::now();
     Hunt::new(&mark).run();
+    assert!(start.elapsed() < MAX_TIME, "{:?}", start.elapsed());
     // The dead child stays until it is waited for, and has no environment any more.
     let status = marked.wait().unwrap();
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
     assert!(other.try_wait().unwrap().is_none());
     other.kill().unwrap();
     other.wait().unwrap();
-    assert!(start.elapsed() < MAX_TIME, "{:?}", start.elapsed());
 }

@@ -126,5 +126,6 @@ fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> S
     SandboxError::Seccomp { source: source.into() }
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+#[cfg(test)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))]
 mod tests;

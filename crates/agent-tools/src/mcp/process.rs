@@ -24,6 +24,10 @@ const TERM_GRACE: Duration = Duration::from_millis(500);
 /// longer.
 const KILL_GRACE: Duration = Duration::from_millis(500);
 
+/// The time to wait for the end of a child whose pipe is closed. It covers the search for the processes that the child has
+/// started, which takes up to 2 seconds, and the rest of its error output.
+const EXIT_WAIT: Duration = Duration::from_secs(3);
+
 /// A running child. Dropping it ends the child in the background, and its whole process group with it.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -85,10 +89,10 @@ impl Process {
         self.ended.borrow().is_some()
     }
 
-    /// Returns how the child ended. Waits briefly for its end, because a closed pipe is noticed before it.
+    /// Returns how the child ended. Waits for its end, because a closed pipe is noticed before it; `None` if it does not end.
     pub(super) async fn exit(&self) -> Option<String> {
         let mut ended = self.ended.clone();
-        let end = tokio::time::timeout(KILL_GRACE * 2, ended.wait_for(Option::is_some)).await;
+        let end = tokio::time::timeout(EXIT_WAIT, ended.wait_for(Option::is_some)).await;
         end.ok().and_then(Result::ok).and_then(|exit| exit.clone())
     }
 

@@ -10,10 +10,11 @@ use std::time::Duration;
 use agent_core::ToolExecutionStrategy;
 use agent_core::compat::SeedSetters as _;
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, ModelConfig, RunEnd, Timestamp};
+use agent_core::{BasicAgent, GroupMember, GroupRole, LoopId, ModelConfig, RunEnd, Timestamp};
 use agent_session::{
-    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, LoopStatus, OpenRuns, Order, Session,
-    SessionError, SessionQuery, SessionRecorder, SessionSummary, SortBy, TextHit,
+    BlockingSessionStore, FoundSessions, JsonStore, LoopRecord, LoopStatus, OpenRuns, Order,
+    ParallelGroupRecord, Session, SessionError, SessionQuery, SessionRecorder, SessionSummary, SortBy,
+    TextHit,
 };
 use proptest::prelude::*;
 use scene::{Act, Kind, Looking, Play, act, agent, block_on, cases, kinds, perform, play};
@@ -266,6 +267,33 @@ async fn open_runs_are_listed_in_the_order_in_which_their_sessions_were_written(
             file.set_modified(written).unwrap();
         }
         assert_eq!(listed().await, order);
+    }
+}
+
+/// The branches of a group are the head only if they were selected, or if they are the copy that a fork has.
+#[test]
+fn groups_and_forks_of_form_1_are_listed_with_the_status_of_their_head() {
+    for (origin, expected) in [("s-1", LoopStatus::Completed), ("another", LoopStatus::Failed)] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = JsonStore::open(dir.path()).unwrap();
+        let mut session = Session::new("s-1".into(), "a".into(), Timestamp(1));
+        let ids = ["g.0", "g.1"].map(LoopId::from);
+        for (index, status) in [LoopStatus::Completed, LoopStatus::Failed].into_iter().enumerate() {
+            let mut record = LoopRecord::new(ids[index].clone(), origin.into(), "a".into(), Timestamp(2));
+            record.status = status;
+            record.group = Some(GroupMember::new("g".into(), GroupRole::Branch { index }));
+            let mut group = ParallelGroupRecord::of(ids.clone());
+            group.is_selected = index == 0;
+            record.parallel_group = Some(group);
+            session.loops.push(record);
+        }
+        store.save_session(&session).unwrap();
+        agrees(&store);
+        let file = serde_json::to_vec(&session).unwrap();
+        std::fs::write(store.path_of("s-1").unwrap(), file).unwrap();
+        agrees(&store);
+        let found = find(&store, &SessionQuery::new());
+        assert_eq!(found.sessions[0].summary.status, Some(expected), "{origin}");
     }
 }
 

@@ -10,12 +10,16 @@
 #[path = "support/delegating.rs"]
 mod delegating;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agent_core::drive::Telemetry;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::trace::TraceContext;
-use agent_core::{Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig, RunEnd, Usage};
+use agent_core::{
+    AgentLoopConfig, Answer, BasicAgent, Budget, BudgetLimits, Message, ModelConfig, RunEnd, ToolContext,
+    Usage,
+};
 use delegating::Helper;
 use serde_json::json;
 
@@ -69,6 +73,44 @@ async fn the_spending_of_a_child_is_charged_to_its_caller_once() {
     assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
     let spent = budget.spent();
     assert_eq!((spent.model_calls, spent.tool_calls, spent.tokens), (4, 2, 4 * 110));
+}
+
+/// The limits of the caller are those of a child that has none. A limit of its own stays, whether it is lower or higher.
+#[tokio::test]
+async fn a_child_keeps_its_own_limits_and_inherits_the_others() {
+    let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
+    for (above, own, expected) in [
+        ((Some(5), Some(2)), (None, None), (Some(5), Some(2))),
+        ((Some(5), Some(2)), (Some(60), Some(8)), (Some(60), Some(8))),
+        ((Some(5), Some(2)), (Some(1), Some(1)), (Some(1), Some(1))),
+        ((Some(5), None), (None, Some(8)), (Some(5), Some(8))),
+        ((None, None), (Some(1), None), (Some(1), None)),
+        ((None, None), (None, None), (None, None)),
+    ] {
+        let seen = Arc::new(Mutex::new(None));
+        let noted = Arc::clone(&seen);
+        let tool = ScriptedTool::new("helper", move |_, ctx: ToolContext| {
+            let model = Arc::new(ScriptedProvider::texts(["done"]));
+            let mut child = AgentLoopConfig::new(model, ModelConfig::default(), ctx.environment.clone());
+            (child.policy.tool_timeout, child.policy.max_concurrent_tools) = (seconds(own.0), own.1);
+            child.inherit(&ctx);
+            *noted.lock().unwrap() = Some((child.policy.tool_timeout, child.policy.max_concurrent_tools));
+            async { Ok("done".into()) }
+        });
+        let model = ScriptedProvider::new([
+            ScriptedReply::call("c", "helper", json!({})),
+            ScriptedReply::text("all done"),
+        ]);
+        let agent = BasicAgent::new(ModelConfig::default()).with_provider(model).with_tool(tool).configure(
+            |config| {
+                (config.policy.tool_timeout, config.policy.max_concurrent_tools) =
+                    (seconds(above.0), above.1);
+            },
+        );
+        let end = agent.prompt("go").unwrap().end().await;
+        assert!(matches!(end, RunEnd::Completed(_)), "{end:?}");
+        assert_eq!(*seen.lock().unwrap(), Some((seconds(expected.0), expected.1)), "{above:?} {own:?}");
+    }
 }
 
 /// A tracing system that knows one span.

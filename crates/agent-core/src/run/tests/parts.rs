@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{began, begin_plain, calls, ended, queue, setup};
+use crate::budget::Spending;
 use crate::context::ContextConfig;
 use crate::event::{Answer, Question};
 use crate::history::History;
@@ -91,6 +92,48 @@ fn a_question_of_a_child_that_was_answered_meanwhile_is_not_asked_again() {
     // The child no longer asks the question, so there is nothing to resume it with.
     let other = again(&["q3"]);
     assert!(matches!(other.next(), Step::AwaitAnswer { .. }), "{:?}", other.next());
+}
+
+/// The child is resumed with the answer later, so the driver refuses an answer that does not fit at once.
+#[test]
+fn an_answer_that_does_not_fit_the_question_of_a_child_is_refused() {
+    let mut run = after(
+        begin_plain(&mut Vec::new()),
+        [calls(&["c1"]), began("c1", ToolVerdict::Allow), suspended(&["q1"], 0), Input::Suspended],
+    );
+    for answer in [Answer::Raise { by: Spending::of_tokens(1) }, Answer::AllowWith(json!({}))] {
+        let input = Input::Answer { question_id: "q1".into(), answer };
+        assert!(run.apply(Timestamp(2), input, &mut Vec::new()).is_err());
+        assert_eq!(open(&run), BTreeSet::from(["q1".to_owned()]));
+    }
+    assert!(open(&after(run, [allow("q1")])).is_empty());
+}
+
+/// Two records of a journal share the queued messages that they have in common. Equal messages that came apart are two.
+#[test]
+fn the_difference_of_two_queues_leaves_out_the_messages_that_they_share() {
+    let queued = |run: Run, texts: std::ops::Range<u32>| {
+        after(run, texts.map(|n| queue(QueueKind::FollowUp, &n.to_string())))
+    };
+    let earlier = queued(begin_plain(&mut Vec::new()), 0..20);
+    let later = queued(earlier.clone(), 20..22);
+    let mut checkpoint = later.checkpoint();
+    let kept = checkpoint.take_difference(&earlier.checkpoint());
+    let [kept] = &kept[..] else { panic!("{kept:?}") };
+    assert_eq!((kept.list, kept.first, kept.last), ("/queues/follow_up", 20, 0));
+    let left = serde_json::to_value(&checkpoint).unwrap();
+    assert_eq!(left["queues"]["follow_up"].as_array().unwrap().len(), 2);
+    let apart = queued(begin_plain(&mut Vec::new()), 0..20);
+    assert!(later.checkpoint().take_difference(&apart.checkpoint()).is_empty());
+}
+
+/// The form of a checkpoint leaves out what has its default value, and reads it back.
+#[test]
+fn the_default_mode_of_a_queue_is_not_written() {
+    let run = after(begin_plain(&mut Vec::new()), [queue(QueueKind::FollowUp, "later")]);
+    let written = serde_json::to_value(run.checkpoint()).unwrap();
+    let names: Vec<&String> = written["queues"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["follow_up"]);
 }
 
 /// A run that resumes elsewhere has the policy with which it started.

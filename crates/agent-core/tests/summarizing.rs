@@ -302,3 +302,26 @@ async fn a_chat_keeps_its_open_question() {
     assert!(summary.contains("number-00") && summary.contains("number-30"), "{summary}");
     assert!(!all.iter().any(|m| m.text().starts_with("number-00")));
 }
+
+/// The program's instructions replace the default ones, and the limit of the length follows them.
+#[tokio::test]
+async fn a_summary_has_the_instructions_and_the_length_of_the_program() {
+    let prompts = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&prompts);
+    let provider = run_of(60, move |request| {
+        seen.lock().unwrap().push(request.system_prompt.to_string());
+        listing(request)
+    });
+    let instructions = "You maintain the summary for the next shift.";
+    let agent = agent(&provider, SummarizingCompaction::new().with_instructions(instructions));
+    agent.prompt(TASK).unwrap().collect().await;
+    let prompts = prompts.lock().unwrap();
+    assert!(!prompts.is_empty());
+    for prompt in prompts.iter() {
+        let words = prompt.strip_prefix(instructions).and_then(|rest| {
+            rest.strip_prefix("\n\nThe summary has at most ")?.strip_suffix(" words.")?.parse::<u32>().ok()
+        });
+        // At most a quarter of the budget, which is at most the window without the answer; a token is 3/4 of a word.
+        assert!(words.is_some_and(|words| (1_500..=(WINDOW - ANSWER) * 3 / 16).contains(&words)), "{prompt}");
+    }
+}

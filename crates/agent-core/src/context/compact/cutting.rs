@@ -221,3 +221,6 @@ fn with_content(message: &AgentMessage, content: Vec<Content>) -> AgentMessage {
 fn saturating_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,3 +65,6 @@ fn summary_line(reply: &AssistantMessage) -> String {
         (true, n) => format!("{SUMMARY_PREFIX}[Assistant used {n} tool(s)]"),
     }
 }
+
+#[cfg(test)]
+mod tests;

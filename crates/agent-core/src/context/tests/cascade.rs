@@ -42,6 +42,8 @@ fn the_defaults_and_the_budget() {
     let config = ContextConfig::default();
     assert_eq!((config.max_context_tokens, config.system_prompt_tokens), (100_000, 4_000));
     assert_eq!((config.keep_recent, config.keep_first, config.tool_output_max_lines), (10, 2, 50));
+    let other = config.clone().with_keep_recent(3).with_keep_first(4).with_tool_output_max_lines(5);
+    assert_eq!((other.keep_recent, other.keep_first, other.tool_output_max_lines), (3, 4, 5));
     assert_eq!(config.budget(), 96_000);
     assert_eq!(config.clone().with_system_prompt_tokens(u64::MAX).budget(), 0);
     assert_eq!(serde_json::from_str::<ContextConfig>("{}").unwrap(), config);

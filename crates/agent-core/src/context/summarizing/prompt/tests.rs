@@ -53,3 +53,9 @@ fn an_earlier_summary_that_does_not_fit_is_an_error() {
     assert_eq!(ask(100), None);
     assert!(ask(1_000).unwrap().starts_with("<current_summary>\nsummary "));
 }
+
+#[test]
+fn the_limit_of_a_summary_is_stated_in_words() {
+    assert_eq!(system("Summarize.", 4_000), "Summarize.\n\nThe summary has at most 3000 words.");
+    assert_eq!(system("", 10), "\n\nThe summary has at most 7 words.");
+}

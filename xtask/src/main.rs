@@ -97,7 +97,7 @@ cargo xtask COMMAND
   fuzz [--seconds N] [TARGET...]
                          runs the fuzz targets, a minute each (requires nightly and cargo-fuzz)
   mutants [--seed S] [--drawn N] [--missed] [MODULE...]
-                         changes the code in small ways and checks that a test fails (requires cargo-mutants; a module takes 10 minutes or more)
+                         changes the code in small ways and checks that a test fails (requires cargo-mutants; a module takes minutes)
   weight [SET...]        measures crates, build time and program size for sets of features
   bench                  checks that cost grows with the size of new input only
   bench session | store  measures recording, listing and searching of sessions

@@ -83,12 +83,14 @@ pub(super) fn compiled(
     for (path, mutants) in by_file(mutants.iter().copied()) {
         changed.insert(path.to_owned(), rewrite::uncompilable(&read(&workspace.root, path)?, &mutants)?);
     }
-    let (_, messages) = compile(workspace, module, &changed)?;
+    let (success, messages) = compile(workspace, module, &changed)?;
     let number = |message: &Value| {
         let text = message["message"]["message"].as_str()?;
         text.strip_prefix(rewrite::UNCOMPILABLE)?.parse().ok()
     };
-    Ok(errors(&messages).filter_map(number).collect())
+    let compiled: BTreeSet<usize> = errors(&messages).filter_map(number).collect();
+    ensure!(success || !compiled.is_empty(), "{} does not compile", module.package);
+    Ok(compiled)
 }
 
 fn by_file<'a>(

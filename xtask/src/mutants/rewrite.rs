@@ -85,7 +85,7 @@ pub(super) fn rewrite(text: &str, mutants: &[(usize, &Mutant)]) -> anyhow::Resul
     Ok(out)
 }
 
-/// Returns the text of a file in which a unit with one of these mutants does not compile: the error of the compiler ends with
+/// Returns the text of a file in which a unit with one of these mutants does not compile: the error of the compiler is
 /// [`UNCOMPILABLE`] and the number of the mutant. Code that is not compiled at all causes no error.
 ///
 /// # Errors

@@ -10,8 +10,14 @@ mod hunt;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+#[cfg(any(target_os = "linux", feature = "mcp"))]
+use std::time::Duration;
 
 use crate::environment::MARKER;
+
+/// The maximum time to look for processes that start others faster than they are found.
+#[cfg(any(target_os = "linux", feature = "mcp"))]
+pub(crate) const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// Adds the id of a call to the variable.
 pub(crate) fn add(variables: &mut BTreeMap<OsString, OsString>, call: &str) {
@@ -22,7 +28,7 @@ pub(crate) fn add(variables: &mut BTreeMap<OsString, OsString>, call: &str) {
     names.push(call);
 }
 
-/// Kills every process of this call. Blocks for some milliseconds, and for up to 2 seconds while processes start others.
+/// Kills every process of this call. Blocks for some milliseconds, and for up to [`MAX_TIME`] while processes start others.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_all(call: &str) {
     hunt::Hunt::new(call).run();

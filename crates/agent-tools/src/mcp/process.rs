@@ -25,8 +25,8 @@ const TERM_GRACE: Duration = Duration::from_millis(500);
 const KILL_GRACE: Duration = Duration::from_millis(500);
 
 /// The time to wait for the end of a child whose pipe is closed. It covers the search for the processes that the child has
-/// started, which takes up to 2 seconds, and the rest of its error output.
-const EXIT_WAIT: Duration = Duration::from_secs(3);
+/// started, the end of its error output, and as much for the child itself.
+const EXIT_WAIT: Duration = marker::MAX_TIME.saturating_add(KILL_GRACE.saturating_mul(2));
 
 /// A running child. Dropping it ends the child in the background, and its whole process group with it.
 #[derive(Debug)]

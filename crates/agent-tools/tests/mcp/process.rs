@@ -20,6 +20,15 @@ async fn a_server_that_ends_before_the_greeting_is_an_error_with_what_it_wrote()
     assert!(!format!("{error:?}").contains("tok-0123456789"), "{error:?}");
 }
 
+/// The end of a child is known after its pipe is closed, and after the processes that it left have been searched for.
+#[tokio::test]
+async fn a_server_that_ends_some_time_after_its_pipe_is_an_error_with_its_exit_code() {
+    let server = McpServer::stdio("late", "sh").with_args(["-c", "exec >&-; sleep 1.5; exit 3"]);
+    let error = McpClient::connect(server).await.unwrap_err();
+    assert!(matches!(error, McpError::ConnectionClosed { .. }), "{error:?}");
+    assert!(error.to_string().contains("it exited with code 3"), "{error}");
+}
+
 #[tokio::test]
 async fn a_program_that_is_not_there_is_named() {
     let error = McpClient::connect(McpServer::stdio("notes", "no-such-program")).await.unwrap_err();

@@ -8,10 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use super::MAX_TIME;
 use crate::environment::MARKER;
-
-/// The maximum time to look for processes that start others faster than they are found.
-const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// The number of passes that must find nothing while other processes start or end.
 const EMPTY_PASSES: usize = 4;

@@ -6,14 +6,15 @@ use anyhow::Result;
 use looptree::model::Secret;
 use looptree::providers::ProviderRegistry;
 use looptree::providers::catalogue::{self, ModelFacts};
+use serde_json::json;
 
 use crate::args::Flags;
-use crate::choose::{Access, access};
+use crate::choose::{Access, access, choose, no_model};
 use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style};
 use crate::servers::Configured;
-use crate::settings::{Settings, project_file, user_file};
+use crate::settings::{Origin, Settings, host_of, project_file, project_folders, user_file};
 use crate::setup::sessions_of;
 use crate::text::{chain, tokens};
 
@@ -64,7 +65,7 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
 }
 
 /// Shows the settings and where they come from.
-pub(crate) fn config(
+pub(crate) async fn config(
     settings: &Settings,
     flags: &Flags,
     root: &std::path::Path,
@@ -72,7 +73,7 @@ pub(crate) fn config(
     screen: &Screen,
 ) -> Result<Exit> {
     let user = user_file(flags)?;
-    let project = project_file(root).unwrap_or_else(|| root.join(".looptree/config.toml"));
+    let project = project_file(&project_folders(root)).unwrap_or_else(|| root.join(".looptree/config.toml"));
     for (what, path) in [("user", user), ("project", Some(project))] {
         let Some(path) = path else { continue };
         let there = if path.is_file() { "" } else { " (does not exist)" };
@@ -93,12 +94,23 @@ pub(crate) fn config(
         screen.line(&format!("profile: {profile}"));
     }
     let mut rows = settings.rows();
+    let chosen = choose(settings).await;
+    if let Ok(Some(chosen)) = &chosen
+        && let Some(row) = rows.iter_mut().find(|row| row.0 == "model")
+        && (row.2 != &chosen.origin || settings.model.value.is_none())
+    {
+        *row = (
+            "model",
+            json!(format!("{}/{}", chosen.model.provider, chosen.model.id)).to_string(),
+            &chosen.origin,
+        );
+    }
     for row in &mut rows {
         if row.0 == "approve" && settings.approve.value.is_none() {
             row.1 = format!("\"{:?}\"", settings.approve()).to_lowercase();
         }
         if let ("sessions", Ok(folder)) = (row.0, &sessions) {
-            row.1 = serde_json::json!(folder).to_string();
+            row.1 = json!(folder).to_string();
         }
     }
     let servers = Configured::of(settings)?;
@@ -112,7 +124,20 @@ pub(crate) fn config(
             row(name, &value, origin, screen);
         }
     }
-    for note in settings.notes.iter().chain(&servers.problems(root)) {
+    let mut notes = settings.notes.clone();
+    match &chosen {
+        Ok(Some(chosen)) => {
+            let address =
+                chosen.model.base_url.as_deref().map_or_else(|| "the provider's".to_owned(), host_of);
+            row("address", &json!(address).to_string(), &chosen.address, screen);
+            let key = if chosen.key.is_some() { "\"(hidden)\"" } else { "(none)" };
+            row("key", key, chosen.key.as_ref().unwrap_or(&Origin::Default), screen);
+            notes.extend(chosen.notes.iter().cloned());
+        }
+        Ok(None) => notes.push(no_model().to_string()),
+        Err(error) => notes.push(chain(error)),
+    }
+    for note in notes.iter().chain(&servers.problems(root)) {
         screen.line(note);
     }
     Ok(Exit::Done)
@@ -124,7 +149,9 @@ fn row(name: &str, value: &str, origin: &dyn std::fmt::Display, screen: &Screen)
 
 /// Checks a Chat Completions server.
 pub(crate) async fn endpoint(url: &str, patience: u64, settings: &Settings, screen: &Screen) -> Result<Exit> {
-    let variable = settings.api_key_env.value.as_deref();
+    // A variable of a file is for the address in that file.
+    let variable =
+        settings.api_key_env.value.as_deref().filter(|_| settings.api_key_env.origin == Origin::Flag);
     let key = std::env::var(variable.unwrap_or("CHECK_API_KEY")).ok().filter(|key| !key.trim().is_empty());
     if let (Some(variable), None) = (variable, &key) {
         return Err(usage(format!("{variable} is not set")));

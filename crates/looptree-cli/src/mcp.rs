@@ -46,7 +46,7 @@ pub(crate) struct Listen {
 
 /// Serves until the client closes the connection or a signal ends the process.
 pub(crate) async fn run(flags: Flags, listen: Option<Listen>, screen: Screen) -> Result<Exit> {
-    let host = Arc::new(Host::new(flags, screen.clone()));
+    let host = Arc::new(Host::new(flags, screen.clone())?);
     let root = host.directory()?;
     let server = Server { host: Arc::clone(&host), root };
     if listen.is_none() && std::io::stdin().is_terminal() {

@@ -98,7 +98,7 @@ async fn run(cli: Cli) -> Result<Exit> {
         }
         _ => {}
     }
-    let settings = Settings::load(&flags, &root, consent, tolerance(command.as_ref()))?;
+    let settings = Settings::load(&flags, &root, &consent, tolerance(command.as_ref()))?;
     for warning in &settings.warnings {
         eprintln!("warning: {}", plain(warning));
     }
@@ -122,7 +122,7 @@ async fn run(cli: Cli) -> Result<Exit> {
         Command::Replay { file } => recording::replay(&file, &screen).await?,
         Command::Check { url, patience } => lists::endpoint(&url, patience, &settings, &screen).await?,
         Command::Models { filter } => lists::models(filter.as_deref(), &screen),
-        Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen)?,
+        Command::Config { paths } => lists::config(&settings, &flags, &root, paths, &screen).await?,
         // Handled before the files are read.
         Command::Completions { .. }
         | Command::Man { .. }
@@ -170,7 +170,15 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
     }
     let session = selected(&run, &settings, &root, chats, &screen).await?;
-    let Some(model) = choose::choose(&settings).await? else {
+    let chosen = match choose::choose(&settings).await {
+        Ok(Some(chosen)) => Some(chosen),
+        none => {
+            // An ignored setting can be the reason.
+            settings.notes.iter().for_each(|note| screen.line(note));
+            none?
+        }
+    };
+    let Some(chosen) = chosen else {
         if prompt.is_none() && !wants_session && !run.print && !run.json {
             return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
         }
@@ -182,7 +190,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     let approver = if chats || run.wait { Approver::Present } else { Approver::Absent };
     let at_limit = if chats || run.wait { AtLimit::Pause } else { AtLimit::Stop };
     if !chats {
-        screen.line(&format!("model: {} ({})", model.name, model.provider));
+        screen.line(&format!("model: {} ({})", chosen.model.name, chosen.model.provider));
         screen.line(&format!("directory: {}", root.display()));
     }
     let options = SetupOptions {
@@ -195,7 +203,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         task: prompt.as_deref(),
         screen: &screen,
     };
-    let setup = Setup::make(model, Connect::Own(Vec::new()), options).await?;
+    let setup = Setup::make(chosen, Connect::Own(Vec::new()), options).await?;
     if chats {
         return chat::run(setup, &settings, prompt.as_deref(), &screen).await;
     }

@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::told_to_end;
 use crate::servers::{Connect, Servers};
-use crate::settings::{Settings, directory};
+use crate::settings::{Broken, Settings, directory, serving_consent};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 
 /// The name of the agent, which clients use as a model.
@@ -58,9 +58,13 @@ pub(crate) struct ServeArgs {
 /// Serves until a signal ends the process.
 pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result<Exit> {
     let root = directory(&flags)?;
-    let settings = Settings::unattended(&flags, &root)?;
+    // Read once: later, clients can write to the directory.
+    let settings = Settings::load(&flags, &root, &serving_consent(&flags)?, Broken::SkipsProject)?;
+    for note in settings.warnings.iter().chain(&settings.notes) {
+        screen.error_line(&format!("warning: {note}"));
+    }
     // A missing model is found before the first client.
-    let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
+    let chosen = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
     let store = JsonStore::open(sessions_of(&settings, &root)?)?;
     let (keys, note) = keys::read(args.keys.as_deref())?;
     let mut limits = Limits::default();
@@ -73,7 +77,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     }
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
-    screen.line(&format!("model: {} ({})", model.name, model.provider));
+    screen.line(&format!("model: {} ({})", chosen.model.name, chosen.model.provider));
     screen.line(&format!("directory: {}", root.display()));
     screen.line(&note);
     let servers = Servers::start(&settings, &root, Vec::new(), &screen).await?;
@@ -84,7 +88,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
         screen.error_line(&format!("warning: {failure}"));
     }
     let coder = Coder {
-        flags,
+        settings,
         root,
         workspaces: args.workspaces,
         store: store.clone(),
@@ -121,7 +125,7 @@ fn budget(settings: &Settings) -> BudgetLimits {
 
 /// Makes the coding agent of a conversation.
 struct Coder {
-    flags: Flags,
+    settings: Settings,
     root: PathBuf,
     workspaces: Option<PathBuf>,
     store: JsonStore,
@@ -147,10 +151,9 @@ impl Coder {
                 own.canonicalize()?
             }
         };
-        let settings = Settings::unattended(&self.flags, &self.root)?;
-        let model = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
+        let chosen = choose::choose(&self.settings).await?.ok_or_else(choose::no_model)?;
         let options = SetupOptions {
-            settings: &settings,
+            settings: &self.settings,
             root: &root,
             approver: Approver::Present,
             at_limit: AtLimit::Stop,
@@ -160,7 +163,7 @@ impl Coder {
             screen: &self.screen,
         };
         let Setup { mut agent, watch, .. } =
-            Setup::make(model, Connect::Shared(self.servers.clone()), options).await?;
+            Setup::make(chosen, Connect::Shared(self.servers.clone()), options).await?;
         // The service has the budgets of keys and conversations.
         agent.set_config(|config| config.services.budget = None);
         let session = SessionStore::load_session(&self.store, conversation.id.as_str()).await?;

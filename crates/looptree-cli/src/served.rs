@@ -20,7 +20,7 @@ use crate::args::Flags;
 use crate::choose;
 use crate::screen::Screen;
 use crate::servers::Connect;
-use crate::settings::{Settings, directory};
+use crate::settings::{Broken, Consent, Settings, directory, serving_consent};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::work::{Meter, Watched};
 
@@ -30,6 +30,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// The agents of a process, by their sessions. A front end keeps a `T` for each.
 pub(crate) struct Host<T> {
     flags: Flags,
+    consent: Consent,
     /// Where messages for the user of the process go: the standard error.
     pub(crate) screen: Screen,
     open: Mutex<BTreeMap<String, Arc<Served<T>>>>,
@@ -77,8 +78,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl<T> Host<T> {
-    pub(crate) fn new(flags: Flags, screen: Screen) -> Self {
-        Self { flags, screen, open: Mutex::default() }
+    pub(crate) fn new(flags: Flags, screen: Screen) -> Result<Self> {
+        let consent = serving_consent(&flags)?;
+        Ok(Self { flags, consent, screen, open: Mutex::default() })
+    }
+
+    /// Reads the settings for a directory. A broken file of a project keeps nobody from being served.
+    fn settings(&self, root: &Path) -> Result<Settings> {
+        let settings = Settings::load(&self.flags, root, &self.consent, Broken::SkipsProject)?;
+        for warning in &settings.warnings {
+            self.screen.error_line(&format!("warning: {warning}"));
+        }
+        Ok(settings)
     }
 
     /// Returns the directory in which the process was started.
@@ -88,7 +99,7 @@ impl<T> Host<T> {
 
     /// Opens the store with the sessions of a directory.
     pub(crate) fn store(&self, root: &Path) -> Result<JsonStore> {
-        Ok(JsonStore::open(sessions_of(&Settings::unattended(&self.flags, root)?, root)?)?)
+        Ok(JsonStore::open(sessions_of(&self.settings(root)?, root)?)?)
     }
 
     /// Builds an agent for a directory; it continues `session`, if there is one.
@@ -99,8 +110,8 @@ impl<T> Host<T> {
         servers: Vec<McpServer>,
         state: T,
     ) -> Result<Arc<Served<T>>> {
-        let settings = Settings::unattended(&self.flags, root)?;
-        let Some(model) = choose::choose(&settings).await? else { return Err(choose::no_model()) };
+        let settings = self.settings(root)?;
+        let Some(chosen) = choose::choose(&settings).await? else { return Err(choose::no_model()) };
         let options = SetupOptions {
             settings: &settings,
             root,
@@ -111,7 +122,7 @@ impl<T> Host<T> {
             task: None,
             screen: &self.screen,
         };
-        let setup = Setup::make(model, Connect::Own(servers), options).await?;
+        let setup = Setup::make(chosen, Connect::Own(servers), options).await?;
         let id = setup.agent.session_id();
         for note in setup.notes.iter().chain(&setup.servers.failures()) {
             self.screen.line(&format!("session {id}: {note}"));

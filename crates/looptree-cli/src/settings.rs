@@ -2,6 +2,7 @@
 
 mod context;
 mod file;
+mod folders;
 mod mcp;
 mod price;
 mod repeated;
@@ -18,29 +19,43 @@ use serde::Deserialize;
 use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
 use crate::text::chain;
-pub(crate) use context::{Instructions, project_folders};
+pub(crate) use context::Instructions;
 pub(crate) use file::{project_file, user_file};
-pub(crate) use mcp::{McpTable, key_of, shown_entry, unknown_key};
+pub(crate) use folders::project_folders;
+pub(crate) use mcp::{McpTable, host_of, key_of, shown_entry, unknown_key};
 pub(crate) use price::{Price, Prices, named_price};
 use repeated::Repeated;
-pub(crate) use trust::Consent;
+pub(crate) use trust::{Consent, Sourced, serving_consent};
+use trust::{Narrowing, Part, ProjectFile, Trusted, UserFile};
 
-/// Where a value comes from.
+/// The layer that a value comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Origin {
     Default,
-    /// A file, and the profile in it.
+    /// The user's file, and the profile in it.
     File(PathBuf, Option<String>),
+    /// The file of a project, and the profile in it.
+    Project(PathBuf, Option<String>),
+    /// A variable of the environment.
+    Environment(String),
+    Keyring,
     Flag,
+    /// A slash command of a chat.
+    Chat,
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
-            Self::File(path, None) => write!(f, "{}", path.display()),
-            Self::File(path, Some(profile)) => write!(f, "{}, profile {profile}", path.display()),
+            Self::File(path, None) | Self::Project(path, None) => write!(f, "{}", path.display()),
+            Self::File(path, Some(profile)) | Self::Project(path, Some(profile)) => {
+                write!(f, "{}, profile {profile}", path.display())
+            }
+            Self::Environment(name) => write!(f, "environment, {name}"),
+            Self::Keyring => f.write_str("keyring"),
             Self::Flag => f.write_str("command line"),
+            Self::Chat => f.write_str("/model"),
         }
     }
 }
@@ -59,7 +74,7 @@ impl<T> Set<T> {
 }
 
 macro_rules! settings {
-    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr, $loosens:expr;)*) => {
+    ($($(#[$doc:meta])* $name:ident: $kind:ty = $default:expr;)*) => {
         /// What one source sets.
         #[derive(Debug, Default, Clone, Deserialize)]
         #[serde(deny_unknown_fields)]
@@ -71,6 +86,10 @@ macro_rules! settings {
         #[derive(Debug, Clone)]
         pub(crate) struct Settings {
             $($(#[$doc])* pub(crate) $name: Set<Option<$kind>>,)*
+            /// The layers that the user controls, the strongest one last.
+            layers: Vec<Sourced>,
+            /// The model that a project names. It is used only at a destination of the user's.
+            suggested_model: Option<Set<String>>,
             /// The profile that is used.
             pub(crate) profile: Option<String>,
             /// Messages for the user about settings that are not used.
@@ -85,13 +104,19 @@ macro_rules! settings {
 
         impl Settings {
             fn defaults() -> Self {
-                Self { $($name: Set::default_of($default),)* profile: None, notes: Vec::new(), warnings: Vec::new(), mcp_files: Vec::new(), repeated: Repeated::default() }
+                Self { $($name: Set::default_of($default),)* layers: Vec::new(), suggested_model: None, profile: None, notes: Vec::new(), warnings: Vec::new(), mcp_files: Vec::new(), repeated: Repeated::default() }
             }
 
-            fn put(&mut self, layer: &Layer, origin: &Origin) {
+            /// Adds a layer, whose values replace those of the layers before.
+            fn put(&mut self, source: Sourced) {
+                let layer = source.layer.get();
                 $(if let Some(value) = &layer.$name {
-                    self.$name = Set { value: Some(value.clone()), origin: origin.clone() };
+                    self.$name = Set { value: Some(value.clone()), origin: source.origin.clone() };
                 })*
+                if layer.model.is_some() {
+                    self.suggested_model = None;
+                }
+                self.layers.push(source);
             }
 
             /// Returns the name, the value as TOML and the origin of each setting.
@@ -99,67 +124,50 @@ macro_rules! settings {
                 vec![$((stringify!($name), shown(self.$name.value.as_ref()), &self.$name.origin),)*]
             }
         }
-
-        impl Layer {
-            /// Returns the names of the settings with which a project would loosen what protects the user.
-            fn loosening(&self) -> Vec<&'static str> {
-                let mut names = Vec::new();
-                $(if let Some(value) = &self.$name {
-                    let loosens: fn(&$kind) -> bool = $loosens;
-                    if loosens(value) { names.push(stringify!($name)); }
-                })*
-                names
-            }
-
-            fn without(&self, names: &[&str]) -> Self {
-                Self { $($name: if names.contains(&stringify!($name)) { None } else { self.$name.clone() },)* }
-            }
-        }
     };
 }
 
-// A project may select a model and be stricter than the user. Everything else needs consent.
 settings! {
     /// The model, as provider and id.
-    model: String = None, |_| false;
+    model: String = None;
     /// The address of the model's API.
-    base_url: String = None, |_| true;
+    base_url: String = None;
     /// The environment variable with the key.
-    api_key_env: String = None, |_| true;
+    api_key_env: String = None;
     /// The context window of the model in tokens.
-    context_window: u32 = None, |_| true;
+    context_window: u32 = None;
     /// How much the model thinks.
-    thinking: ThinkingLevel = None, |_| false;
+    thinking: ThinkingLevel = None;
     /// The calls that need an approval.
-    approve: Approve = None, |approve| *approve != Approve::Ask;
+    approve: Approve = None;
     /// The sandbox of commands.
-    sandbox: SandboxChoice = Some(SandboxChoice::None), |_| true;
+    sandbox: SandboxChoice = Some(SandboxChoice::None);
     /// Further paths to read.
-    sandbox_read: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    sandbox_read: Vec<PathBuf> = Some(Vec::new());
     /// Further paths to write.
-    sandbox_write: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    sandbox_write: Vec<PathBuf> = Some(Vec::new());
     /// Whether the network is permitted.
-    sandbox_network: bool = Some(false), |network| *network;
+    sandbox_network: bool = Some(false);
     /// Whether tools that change something are denied.
-    plan_only: bool = Some(false), |only| !*only;
+    plan_only: bool = Some(false);
     /// The folder with the sessions.
-    sessions: PathBuf = None, |_| true;
+    sessions: PathBuf = None;
     /// The maximum cost of a run.
-    budget: MoneyText = None, |_| true;
+    budget: MoneyText = None;
     /// The prices of models.
-    prices: Prices = Some(Prices::default()), |_| true;
+    prices: Prices = Some(Prices::default());
     /// The maximum number of tokens.
-    max_tokens_total: u64 = None, |_| true;
+    max_tokens_total: u64 = None;
     /// The maximum number of turns of a run.
-    max_turns: u32 = Some(200), |_| true;
+    max_turns: u32 = Some(200);
     /// The MCP servers whose tools the agent uses.
-    mcp_servers: McpTable = Some(McpTable::default()), |_| true;
+    mcp_servers: McpTable = Some(McpTable::default());
     /// Further folders with skills.
-    skills: Vec<PathBuf> = Some(Vec::new()), |_| true;
+    skills: Vec<PathBuf> = Some(Vec::new());
     /// Whether AGENTS.md and the project's skills are read.
-    project_context: bool = Some(true), |_| false;
+    project_context: bool = Some(true);
     /// When colors are used.
-    color: Color = Some(Color::Auto), |_| false;
+    color: Color = Some(Color::Auto);
 }
 
 /// An amount of money, written as text in a file.
@@ -204,11 +212,7 @@ pub(crate) enum Broken {
 }
 
 /// Returns the file, or adds a warning if it cannot be read and may be left out.
-fn readable(
-    file: Result<Option<file::ConfigFile>>,
-    may_skip: bool,
-    warnings: &mut Vec<String>,
-) -> Result<Option<file::ConfigFile>> {
+fn readable<T>(file: Result<Option<T>>, may_skip: bool, warnings: &mut Vec<String>) -> Result<Option<T>> {
     match file {
         Err(error) if may_skip => {
             warnings.push(format!("{}; the file is left out", chain(&error)));
@@ -219,48 +223,29 @@ fn readable(
 }
 
 impl Settings {
-    /// Reads the settings for a process that serves others: no user can consent to a project's own file there.
-    pub(crate) fn unattended(flags: &Flags, root: &Path) -> Result<Self> {
-        let consent = if flags.trust_project { Consent::Given } else { Consent::Remembered };
-        Self::load(flags, root, consent, Broken::Fails)
-    }
-
-    /// Reads the files and adds the flags. `consent` decides about settings of the project that need it.
-    pub(crate) fn load(flags: &Flags, root: &Path, consent: Consent, broken: Broken) -> Result<Self> {
+    /// Reads the files and adds the flags. `consent` decides about settings of the project that are not stricter than the user's.
+    pub(crate) fn load(flags: &Flags, root: &Path, consent: &Consent, broken: Broken) -> Result<Self> {
         let mut settings = Self::defaults();
-        let user = user_file(flags)?.map_or(Ok(None), |path| file::read(&path, flags.config.is_some()));
+        let user = user_file(flags)?.map_or(Ok(None), |path| UserFile::read(&path, flags.config.is_some()));
         let user = readable(user, broken == Broken::SkipsAll, &mut settings.warnings)?;
-        let project = project_file(root).map_or(Ok(None), |path| file::read(&path, false));
+        let project = project_file(&project_folders(root)).map_or(Ok(None), |path| ProjectFile::read(&path));
         let project = readable(project, broken != Broken::Fails, &mut settings.warnings)?;
-        let of_user = user.as_ref().and_then(|file| file.profile.as_deref());
-        let trusted = match &project {
-            Some(file) => {
-                trust::layers(file, flags.profile.as_deref(), of_user, consent, &mut settings.notes)?
-            }
-            None => trust::Layers::default(),
-        };
-        let wanted = flags.profile.as_deref().or(trusted.selects.as_deref()).or(of_user).map(str::to_owned);
+        let own = user.as_ref().and_then(UserFile::selects);
+        let flag = flags.profile.as_deref();
         if let Some(file) = &user {
-            settings.put(&file.layer, &Origin::File(file.path.clone(), None));
+            settings.put(file.layer());
         }
-        if let Some(file) = &project {
-            settings.put(&trusted.layer, &Origin::File(file.path.clone(), None));
-        }
-        if let Some(name) = &wanted {
-            let mut found = false;
-            if let Some(file) = &user
-                && let Some(layer) = file.profiles.get(name)
-            {
-                found = true;
-                settings.put(layer, &Origin::File(file.path.clone(), Some(name.clone())));
-            }
-            if let (Some(file), Some(layer)) = (&project, &trusted.profile) {
-                found = true;
-                settings.put(layer, &Origin::File(file.path.clone(), Some(name.clone())));
-            }
-            if !found {
-                let files = [&user, &project].into_iter().flatten();
-                let known: Vec<_> = files.flat_map(|file| file.profiles.keys().map(String::as_str)).collect();
+        let thinking = settings.thinking.value;
+        let parts = project.as_ref().map(|file| file.parts(flag, own, thinking, consent)).transpose()?;
+        let parts = parts.unwrap_or_default();
+        settings.notes.extend(parts.note);
+        let has_profile = parts.profile.is_some();
+        settings.put_part(parts.top);
+        if let Some(name) = flag.or(parts.selects.as_deref()).or(own) {
+            let of_user = user.as_ref().and_then(|file| file.profile(name));
+            if of_user.is_none() && !has_profile {
+                let of_project = project.iter().flat_map(ProjectFile::profiles);
+                let known: Vec<_> = user.iter().flat_map(UserFile::profiles).chain(of_project).collect();
                 let known = if known.is_empty() {
                     "no file has one".to_owned()
                 } else {
@@ -268,13 +253,68 @@ impl Settings {
                 };
                 return Err(usage(format!("there is no profile {name:?}; {known}")));
             }
-            settings.profile = Some(name.clone());
+            if let Some(layer) = of_user {
+                settings.put(layer);
+            }
+            settings.profile = Some(name.to_owned());
         }
-        settings.put(&of_flags(flags), &Origin::Flag);
+        settings.put_part(parts.profile);
+        settings.put(Sourced { origin: Origin::Flag, layer: Trusted::from_flags(flags) });
         settings.mcp_files.clone_from(&flags.mcp_config);
         settings.repeated = Repeated::of(flags);
         settings.check_sandbox()?;
         Ok(settings)
+    }
+
+    fn put_part(&mut self, part: Option<Part>) {
+        match part {
+            Some(Part::Whole(layer)) => self.put(layer),
+            Some(Part::Narrowed(origin, narrowing)) => self.narrow(narrowing, origin),
+            None => {}
+        }
+    }
+
+    /// Applies what makes nothing looser.
+    fn narrow(&mut self, narrowing: Narrowing, origin: Origin) {
+        let Narrowing { model, thinking, asks, plan_only, omits_context, color } = narrowing;
+        fn replace<T>(at: &mut Set<Option<T>>, value: T, origin: &Origin) {
+            *at = Set { value: Some(value), origin: origin.clone() };
+        }
+        if let Some(level) = thinking {
+            replace(&mut self.thinking, level, &origin);
+        }
+        if asks {
+            replace(&mut self.approve, Approve::Ask, &origin);
+        }
+        if plan_only {
+            replace(&mut self.plan_only, true, &origin);
+        }
+        if omits_context {
+            replace(&mut self.project_context, false, &origin);
+        }
+        if let Some(color) = color {
+            replace(&mut self.color, color, &origin);
+        }
+        if let Some(value) = model {
+            self.suggested_model = Some(Set { value, origin });
+        }
+    }
+
+    /// Returns the settings with the model that the user names in a chat.
+    pub(crate) fn with_model_name(&self, name: &str) -> Self {
+        let mut settings = self.clone();
+        settings.put(Sourced { origin: Origin::Chat, layer: Trusted::from_model_name(name) });
+        settings
+    }
+
+    /// Returns the model that the project names, if the user names none by a flag or a profile.
+    pub(crate) fn suggested_model(&self) -> Option<&Set<String>> {
+        self.suggested_model.as_ref()
+    }
+
+    /// Returns the layers that the user controls, the strongest one last.
+    pub(crate) fn layers(&self) -> &[Sourced] {
+        &self.layers
     }
 
     /// Refuses flags of the sandbox without a sandbox: the user would believe that they restrict something.
@@ -301,7 +341,7 @@ impl Settings {
     }
 }
 
-fn of_flags(flags: &Flags) -> Layer {
+fn flags_layer(flags: &Flags) -> Layer {
     fn listed(paths: &[PathBuf]) -> Option<Vec<PathBuf>> {
         (!paths.is_empty()).then(|| paths.to_vec())
     }

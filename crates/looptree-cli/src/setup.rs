@@ -12,6 +12,7 @@ use looptree::tools::plan::RetainPlan;
 
 use crate::approval::{Approvals, Approver, Outside};
 use crate::args::Approve;
+use crate::choose::Chosen;
 use crate::exit::usage;
 use crate::recording::TaskRecording;
 use crate::screen::Screen;
@@ -85,16 +86,12 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
 
 impl Setup {
     /// Starts the MCP servers whose tools the agent gets, builds the agent and restores its session, if it continues one.
-    pub(crate) async fn make(
-        model: ModelConfig,
-        connect: Connect,
-        options: SetupOptions<'_>,
-    ) -> Result<Self> {
+    pub(crate) async fn make(chosen: Chosen, connect: Connect, options: SetupOptions<'_>) -> Result<Self> {
         match connect {
-            Connect::Shared(servers) => Self::with_servers(model, options, servers).await,
+            Connect::Shared(servers) => Self::with_servers(chosen, options, servers).await,
             Connect::Own(editor) => {
                 let servers = Servers::start(options.settings, options.root, editor, options.screen).await?;
-                let made = Self::with_servers(model, options, servers.clone()).await;
+                let made = Self::with_servers(chosen, options, servers.clone()).await;
                 if made.is_err() {
                     servers.close().await;
                 }
@@ -103,9 +100,11 @@ impl Setup {
         }
     }
 
-    async fn with_servers(model: ModelConfig, options: SetupOptions<'_>, servers: Servers) -> Result<Self> {
+    async fn with_servers(chosen: Chosen, options: SetupOptions<'_>, servers: Servers) -> Result<Self> {
         let SetupOptions { settings, root, approver, at_limit, session, record, task, .. } = options;
         let mut notes = settings.notes.clone();
+        notes.extend(chosen.notes);
+        let model = chosen.model;
         let sessions = sessions_of(settings, root)?;
         let workspace = Workspace::open(root)?;
         let (shell, held) = sandbox::shell(settings, &workspace).await?;

@@ -173,15 +173,11 @@ impl Chat<'_> {
     }
 
     fn set_model(&mut self, name: &str) -> Result<()> {
-        // The address of the settings belongs to the model of the settings.
-        let mut settings = self.settings.clone();
-        let is_local = name.starts_with("local/") || !name.contains('/');
-        if !is_local {
-            settings.base_url.value = None;
-            settings.api_key_env.value = None;
-            settings.context_window.value = None;
+        let chosen = choose::by_settings(&self.settings.with_model_name(name))?;
+        for note in &chosen.notes {
+            self.screen.paragraph(Style::Dim, "", note);
         }
-        let model = choose::by_name(name, &settings)?;
+        let model = chosen.model;
         let context = context_of(&model);
         self.setup.agent.set_model(model);
         self.setup.agent.set_config(|config| config.policy.context = Some(context));

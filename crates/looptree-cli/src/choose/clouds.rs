@@ -5,11 +5,14 @@ use looptree::model::{ApiProtocol, ModelConfig};
 /// The variables that AWS's own programs read for a key. Further credentials are found when the model is called.
 const AWS: [&str; 3] = ["AWS_BEARER_TOKEN_BEDROCK", "AWS_ACCESS_KEY_ID", "AWS_PROFILE"];
 
+/// The variable with the address of an Azure resource.
+pub(super) const AZURE_ADDRESS: &str = "AZURE_OPENAI_ENDPOINT";
+
 /// Returns the model with its address, project and region, where it has none.
 pub(super) fn located(mut model: ModelConfig, read: impl Fn(&str) -> Option<String>) -> ModelConfig {
     match model.api {
         ApiProtocol::AzureOpenAiResponses => {
-            model.base_url = model.base_url.or_else(|| read("AZURE_OPENAI_ENDPOINT"));
+            model.base_url = model.base_url.or_else(|| read(AZURE_ADDRESS));
         }
         ApiProtocol::GoogleVertex | ApiProtocol::AnthropicVertex => {
             model.project = model.project.or_else(|| read("GOOGLE_CLOUD_PROJECT"));

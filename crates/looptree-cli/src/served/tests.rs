@@ -24,7 +24,7 @@ pub(crate) fn host<T>(folder: &Path) -> Arc<Host<T>> {
         path(&work),
     ];
     let cli = Cli::try_parse_from(words.into_iter().chain(paths)).unwrap();
-    Arc::new(Host::new(cli.flags, Screen::new(Stream::Err, Color::Never).quiet()))
+    Arc::new(Host::new(cli.flags, Screen::new(Stream::Err, Color::Never).quiet()).unwrap())
 }
 
 #[tokio::test]

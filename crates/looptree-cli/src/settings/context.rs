@@ -6,25 +6,13 @@ use anyhow::{Context as _, Result};
 use etcetera::BaseStrategy as _;
 use looptree::tools::skills::SkillSet;
 
-use super::Settings;
+use super::{Settings, project_folders};
 
 /// The most that is taken from one file with instructions.
 const MAX_BYTES: usize = 64 << 10;
 
 /// The name of a file with instructions for agents.
 const FILE: &str = "AGENTS.md";
-
-/// Returns the directory and those above it, up to the root of the repository; without a repository the directory alone.
-pub(crate) fn project_folders(root: &Path) -> Vec<PathBuf> {
-    let mut folders = Vec::new();
-    for folder in root.ancestors() {
-        folders.push(folder.to_owned());
-        if folder.join(".git").exists() {
-            return folders;
-        }
-    }
-    vec![root.to_owned()]
-}
 
 /// Instructions from files, and the skills.
 #[derive(Debug, Default)]
@@ -49,12 +37,17 @@ impl Instructions {
         if settings.project_context.value.unwrap_or(true) {
             let folders = project_folders(root);
             // A link out of the project could send any file of the user to the vendor of the model.
-            let top = folders.last().and_then(|top| top.canonicalize().ok());
+            let top = folders.folders.last().and_then(|top| top.canonicalize().ok());
             let inside = |path: &PathBuf| {
                 path.canonicalize().is_ok_and(|real| top.as_ref().is_some_and(|top| real.starts_with(top)))
             };
-            let of_project =
-                |name: &str| folders.iter().rev().map(|f| f.join(name)).filter(inside).collect::<Vec<_>>();
+            let of_project = |name: &str| folders.named(name).rev().filter(inside).collect::<Vec<_>>();
+            if let Some(foreign) = &folders.foreign {
+                this.notes.push(format!(
+                    "ignored: the repository above {}, because others can write to this folder; chmod go-w makes it yours",
+                    foreign.display()
+                ));
+            }
             files.extend(of_project(FILE));
             skills.extend(of_project(".looptree/skills"));
         }

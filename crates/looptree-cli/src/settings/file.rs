@@ -7,7 +7,8 @@ use anyhow::{Context as _, Result};
 use etcetera::BaseStrategy as _;
 use serde::Deserialize as _;
 
-use super::{Layer, project_folders};
+use super::Layer;
+use super::folders::ProjectFolders;
 use crate::args::Flags;
 use crate::exit::usage;
 
@@ -17,6 +18,8 @@ const MAX_BYTES: u64 = 1 << 20;
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
+    /// The keys at the top.
+    pub(crate) keys: Vec<String>,
     pub(crate) layer: Layer,
     /// The profile that is used if the command line names none.
     pub(crate) profile: Option<String>,
@@ -33,10 +36,10 @@ pub(crate) fn user_file(flags: &Flags) -> Result<Option<PathBuf>> {
     Ok(platform.map(|platform| platform.config_dir().join("looptree/config.toml")))
 }
 
-/// Returns the project's file: `.looptree/config.toml` in the directory or in one above it, up to the root of the repository.
-pub(crate) fn project_file(root: &Path) -> Option<PathBuf> {
-    let files = project_folders(root).into_iter().map(|folder| folder.join(".looptree/config.toml"));
-    files.into_iter().find(|file| file.is_file())
+/// Returns the project's file: `.looptree/config.toml` in the nearest folder of the project that has one.
+pub(crate) fn project_file(folders: &ProjectFolders) -> Option<PathBuf> {
+    // Also a link or a pipe: it is refused, and not skipped for a file above.
+    folders.named(".looptree/config.toml").find(|file| file.symlink_metadata().is_ok())
 }
 
 /// Reads a file; `None` if it does not exist and may be missing.
@@ -73,6 +76,7 @@ fn parse(path: &Path, text: String) -> Result<ConfigFile> {
     };
     let mut table: toml::Table =
         text.parse().map_err(|error: toml::de::Error| wrong_text(path, &text, &error))?;
+    let keys = table.keys().cloned().collect();
     let profile = match table.remove("profile") {
         None => None,
         Some(toml::Value::String(name)) => Some(name),
@@ -94,5 +98,5 @@ fn parse(path: &Path, text: String) -> Result<ConfigFile> {
     }
     // Only what is wrong is shown, without the place: it is in a table that has no text any more.
     let layer = Layer::deserialize(table).map_err(|error| wrong(error, ""))?;
-    Ok(ConfigFile { path: path.to_owned(), text, layer, profile, profiles })
+    Ok(ConfigFile { path: path.to_owned(), text, keys, layer, profile, profiles })
 }

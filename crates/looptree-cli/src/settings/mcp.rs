@@ -101,7 +101,7 @@ fn is_reference(text: &str) -> bool {
 }
 
 /// Returns the scheme and the host of an address.
-fn host_of(url: &str) -> String {
+pub(crate) fn host_of(url: &str) -> String {
     if is_reference(url) {
         return url.to_owned();
     }

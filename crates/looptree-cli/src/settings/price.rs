@@ -29,11 +29,16 @@ impl From<Vec<(String, Price)>> for Prices {
 impl Prices {
     /// Returns the model with its prices, if there are any for it.
     pub(crate) fn apply(&self, model: ModelConfig) -> ModelConfig {
-        let own = self.0.get(&format!("{}/{}", model.provider, model.id));
-        match own.or_else(|| self.0.get(EVERY)) {
-            Some(Price(cost)) => model.with_cost(cost.clone()),
+        let every = || self.0.get(EVERY).map(|Price(cost)| cost.clone());
+        match self.named(&model).or_else(every) {
+            Some(cost) => model.with_cost(cost),
             None => model,
         }
+    }
+
+    /// Returns the prices that are set for exactly this model.
+    pub(crate) fn named(&self, model: &ModelConfig) -> Option<CostConfig> {
+        self.0.get(&format!("{}/{}", model.provider, model.id)).map(|Price(cost)| cost.clone())
     }
 }
 

@@ -22,6 +22,7 @@ mod mcp_servers;
 mod mcp_servers_end;
 mod model;
 mod print;
+mod provenance;
 mod serve;
 mod sessions;
 mod terminal;

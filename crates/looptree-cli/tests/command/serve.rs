@@ -9,21 +9,32 @@ use tokio::process::Child;
 use super::model::Model;
 use super::{HANG, Project};
 
-const KEY: &str = "the-key-of-the-client";
+pub(crate) const KEY: &str = "the-key-of-the-client";
 
 /// A server that runs.
-struct Server {
+pub(crate) struct Server {
     url: String,
     child: Child,
-    printed: Vec<String>,
+    pub(crate) printed: Vec<String>,
 }
 
-async fn serve(project: &Project, model: &Model, words: &[&str], key: Option<&str>) -> Server {
+pub(crate) async fn serve(project: &Project, model: &Model, words: &[&str], key: Option<&str>) -> Server {
+    let key = key.map(|key| ("LOOPTREE_SERVE_KEY", key));
+    let words: Vec<String> =
+        model.words().into_iter().chain(words.iter().map(|&word| word.to_owned())).collect();
+    start(project, &words, key.as_slice()).await
+}
+
+/// Starts a server with the usual key, these variables, and the model of the user's file.
+pub(crate) async fn serve_with(project: &Project, words: &[&str], variables: &[(&str, &str)]) -> Server {
+    let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
+    start(project, &words, &[&[("LOOPTREE_SERVE_KEY", KEY)], variables].concat()).await
+}
+
+async fn start(project: &Project, words: &[String], variables: &[(&str, &str)]) -> Server {
     let mut command = project.command();
-    command.args(["serve", "--listen", "127.0.0.1:0"]).args(model.words()).args(words);
-    if let Some(key) = key {
-        command.env("LOOPTREE_SERVE_KEY", key);
-    }
+    command.args(["serve", "--listen", "127.0.0.1:0"]).args(words);
+    command.envs(variables.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -42,7 +53,7 @@ async fn serve(project: &Project, model: &Model, words: &[&str], key: Option<&st
 }
 
 impl Server {
-    async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> (u16, Value) {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let mut request =
             reqwest::Client::new().request(method, format!("{}{path}", self.url)).bearer_auth(KEY);
@@ -54,7 +65,7 @@ impl Server {
         (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or(Value::Null))
     }
 
-    async fn wait_for(&self, path: &str, status: &str) {
+    pub(crate) async fn wait_for(&self, path: &str, status: &str) {
         let waiting = async {
             while self.call("GET", path, None).await.1["status"] != status {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;

@@ -104,8 +104,8 @@ fn configured(text: &str, named: Option<usize>, settings: &Settings) -> Result<C
     let model = match catalogue::named(text) {
         _ if is_object => described_by(text)?,
         Ok(model) => model,
-        // A plain id, or one with a slash that is no provider's: a model of the server that is named.
-        Err(_) if settings.base_url.value.is_some() => {
+        // A plain id, or one with a slash that is no provider's and comes with an address: a model of the server that is named.
+        Err(_) if is_at_server(text, named, settings) => {
             catalogue::named(&format!("local/{text}")).map_err(|e| usage(e.to_string()))?
         }
         Err(error) => return Err(usage(error.to_string())),
@@ -176,6 +176,12 @@ fn ollama_address() -> Origin {
         Some(_) => Origin::Environment("OLLAMA_HOST".to_owned()),
         None => Origin::Default,
     }
+}
+
+/// Returns whether a text that names no known provider names a model of the server whose address is set.
+fn is_at_server(text: &str, named: Option<usize>, settings: &Settings) -> bool {
+    let address = endpoint::last(settings.layers(), |layer| layer.base_url.as_ref());
+    address.is_some_and(|(at, ..)| !text.contains('/') || named.is_some_and(|named| at >= named))
 }
 
 /// Refuses a second address or key beside a description that has its own: the key of one could go to the other.

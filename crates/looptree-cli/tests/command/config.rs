@@ -12,9 +12,9 @@ async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
     let dir = Project::new();
     write(
         &dir.user_config(),
-        "model = \"anthropic/a\"\nbudget = \"0.50\"\nthinking = \"low\"\n[profiles.fast]\nmodel = \"groq/b\"\nmax_turns = 9\n",
+        "model = \"anthropic/a\"\nbudget = \"0.50\"\nthinking = \"high\"\n[profiles.fast]\nmodel = \"groq/b\"\nmax_turns = 9\n",
     );
-    write(&dir.path().join(".looptree/config.toml"), "thinking = \"high\"\n");
+    write(&dir.path().join(".looptree/config.toml"), "thinking = \"low\"\n");
     let said = dir.run(&["config"]).await;
     assert_eq!(said.code, 0, "{said:?}");
     let user = dir.user_config().display().to_string();
@@ -22,7 +22,7 @@ async fn each_setting_has_a_value_and_a_place_where_it_comes_from() {
     let has = |out: &str, line: &str| assert!(out.lines().any(|l| l == line), "{line} is not in {out}");
     has(&said.out, &format!("model = \"anthropic/a\"  # {user}"));
     has(&said.out, &format!("budget = \"0.50\"  # {user}"));
-    has(&said.out, &format!("thinking = \"high\"  # {project}"));
+    has(&said.out, &format!("thinking = \"low\"  # {project}"));
     has(&said.out, "max_turns = 200  # default");
     has(&said.out, "approve = \"ask\"  # default");
     let said = dir.run(&["config", "--profile", "fast", "--model", "xai/c", "--sandbox"]).await;
@@ -90,6 +90,11 @@ async fn a_project_cannot_loosen_what_protects_the_user() {
         "sessions = \"/tmp/x\"",
         "budget = \"1000\"",
         "plan_only = false",
+        "thinking = \"low\"",
+        "project_context = true",
+        "max_turns = 9",
+        "prices = { \"*\" = \"0\" }",
+        "model = '{\"model\": \"local/x\", \"base_url\": \"http://127.0.0.1:1\"}'",
         "skills = [\"/\"]",
         "profile = \"loose\"",
         "[profiles.loose]\napprove = \"none\"\nsandbox_network = true",

@@ -428,6 +428,12 @@ impl Run {
         calls
     }
 
+    /// Returns the calls that have started and not ended.
+    pub(crate) fn started_calls(&self) -> impl Iterator<Item = &ToolCallId> {
+        let open = if let Phase::Tools(open) = &self.phase { Some(open) } else { None };
+        open.into_iter().flat_map(|open| open.started())
+    }
+
     /// Checks that the result of a call can be queued: the call is deferred, or it has not ended, and it has no result.
     fn check_completion(&self, id: &ToolCallId) -> Result<(), HistoryError> {
         if self.queues.completes(id) {

@@ -13,13 +13,15 @@ mod runs;
 use std::sync::{Arc, Mutex};
 
 use agent_core::compat::SeedVerbs as _;
+use agent_core::hooks::ToolCallInfo;
 use agent_core::run::{Input, Run, RunSetup};
 use agent_core::testing::{Latch, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentError, AgentEvent, AgentHandle, AgentMessage, BasicAgent, Content, ExecutionLimits, History,
-    HistoryError, Message, ModelConfig, RunEnd, ToolResult,
+    AgentError, AgentEvent, AgentHandle, AgentMessage, Answer, BasicAgent, Content, ExecutionLimits, History,
+    HistoryError, Hooks, Message, ModelConfig, RunEnd, ToolResult, Verdict,
 };
 use serde_json::json;
+use tokio::sync::Notify;
 
 use runs::{asked, run, said, within};
 
@@ -112,6 +114,37 @@ async fn a_result_during_a_run_enters_before_the_next_model_call_and_continues_t
         asked(&model.requests()[2]),
         format!("user(Render it) assistant() result(c1) assistant(I wait.) user({RESULT})")
     );
+    assert!(agent.history().deferred().is_empty());
+}
+
+/// A question is open when the work begins, and the work ends while the call that was asked about runs.
+#[tokio::test]
+async fn a_result_that_comes_while_an_answered_call_runs_enters_the_run() {
+    let (began, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let notify = (Arc::clone(&began), Arc::clone(&ended));
+    let tool = ScriptedTool::new("erase", move |_, _| {
+        let (began, ended) = notify.clone();
+        async move {
+            began.notify_one();
+            ended.notified().await;
+            Ok(ToolResult::text("erased"))
+        }
+    });
+    let calls = call().and_call("c2", "erase", json!({}));
+    let (agent, model) = agent(vec![calls, "It has 42 frames.".into()]);
+    let hooks = Hooks::new().before_tool(|call: ToolCallInfo| async move {
+        if call.call.name.as_str() == "erase" { Verdict::Ask("Erase?".to_owned()) } else { Verdict::Allow }
+    });
+    let agent = agent.with_tool(tool).with_hooks(hooks);
+    let _ = within(agent.prompt("Render it").unwrap().end()).await;
+    let question = agent.questions()[0].clone();
+    let mut events = agent.answer(question.id, Answer::Allow).unwrap();
+    within(began.notified()).await;
+    agent.complete("c1", ToolResult::text("42 frames")).unwrap();
+    assert_eq!(rejected(&agent, "c1"), HistoryError::AlreadyCompleted("c1".into()));
+    ended.notify_one();
+    assert!(matches!(within(events.end()).await, RunEnd::Completed(_)));
+    assert_eq!(texts(&model.requests()[1].messages().collect::<Vec<_>>()).last().unwrap(), RESULT);
     assert!(agent.history().deferred().is_empty());
 }
 

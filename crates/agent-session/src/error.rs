@@ -200,6 +200,11 @@ pub enum SessionError {
 }
 
 impl SessionError {
+    /// Returns whether a write failed before the store was asked for it, so that the store is unchanged.
+    pub(crate) fn is_before_write(&self) -> bool {
+        matches!(self, Self::Full { .. } | Self::Encode { .. })
+    }
+
     /// Creates the error of a store outside of this crate: `what` could not be `action`, for example "the session" and
     /// "written".
     pub fn store(what: impl Into<String>, action: &'static str, source: impl Into<BoxError>) -> Self {

@@ -140,7 +140,7 @@ impl AgentHandle {
             if let Some(input) = &input {
                 run.check(config.services.environment.now(), input)?;
             }
-            let Some(run) = state.suspended.take() else { return Err(AgentError::NotSuspended) };
+            let Some(run) = state.take_suspended() else { return Err(AgentError::NotSuspended) };
             state.is_streaming = true;
             state.cancel = Some(cancel.clone());
             run
@@ -225,7 +225,7 @@ impl AgentHandle {
             return;
         }
         let now = self.inner.settings().config.services.environment.now();
-        let suspended = self.inner.state().suspended.take();
+        let suspended = self.inner.state().take_suspended();
         let Some(mut run) = suspended else { return };
         let mut events = Vec::new();
         // A run that another process left may wait for calls that no task executes; the second abort ends these.

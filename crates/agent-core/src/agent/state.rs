@@ -155,6 +155,14 @@ impl State {
         self.suspended = None;
     }
 
+    /// Takes the suspended run to continue it. Its calls stay known, so that their results can come before the run tells of them.
+    pub(super) fn take_suspended(&mut self) -> Option<Box<Run>> {
+        let run = self.suspended.take()?;
+        self.deferred = run.deferred();
+        self.pending.extend(run.started_calls().cloned());
+        Some(run)
+    }
+
     /// Returns the deferred call, for which no result has been queued, that this id names.
     pub(super) fn deferred_call(&self, id: &ToolCallId) -> Result<DeferredCall, HistoryError> {
         if self.completing.contains(id) {

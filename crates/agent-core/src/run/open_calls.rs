@@ -87,6 +87,11 @@ impl OpenCalls {
         })
     }
 
+    /// Returns the calls that have started and not ended.
+    pub(super) fn started(&self) -> impl Iterator<Item = &ToolCallId> {
+        self.slots.iter().filter(|slot| slot.started && slot.closed.is_none()).map(|slot| &slot.call.id)
+    }
+
     /// Returns whether this call has ended deferred, or has not ended and still can.
     pub(super) fn may_be_deferred(&self, id: &ToolCallId) -> bool {
         let mut slots = self.slots.iter().filter(|slot| slot.call.id == *id);

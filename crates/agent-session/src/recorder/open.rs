@@ -136,7 +136,16 @@ impl Inner {
         let mut taken = Taken { slot, journal };
         let session = on_pool(move || snapshot.read()).await?;
         match (&mut taken.journal, &self.store) {
-            (Some(journal), _) => journal.save(session).await?,
+            (Some(journal), _) => {
+                if let Err(error) = journal.save(session).await {
+                    drop(taken);
+                    // The store may have the session or not. The next record reads it again, and no record is lost with the memory.
+                    if !error.is_before_write() {
+                        self.discard(slot).await;
+                    }
+                    return Err(error);
+                }
+            }
             (None, Some(store)) => {
                 let saved = store.save_session(&session).await;
                 drop_on_pool(session);

@@ -15,8 +15,9 @@ use crate::loaded::LoadedSession;
 use crate::model::Session;
 use crate::unfinished::UnfinishedSessions;
 
-/// The rest of a blocking write: the record is durable when it has returned.
-pub type WriteJob = Box<dyn FnOnce() -> Result<(), SessionError> + Send>;
+/// The rest of a blocking write: the record is durable when it has returned. It returns the number of the last record of the
+/// session that it knows to be durable, at least that of its own record; the jobs of the records up to it do not run.
+pub type WriteJob = Box<dyn FnOnce() -> Result<u64, SessionError> + Send>;
 
 /// The maximum number of [`WriteJob`]s of all sessions that run at the same time; twice the number of processors where
 /// that is less. Others wait without a thread.

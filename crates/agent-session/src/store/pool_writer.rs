@@ -1,7 +1,6 @@
 //! Makes the calls of a blocking writer on the blocking pool.
 
 use std::num::NonZero;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 
 use agent_core::journal::JournalWarning;
@@ -27,17 +26,14 @@ pub(super) struct PoolWriter {
     writes: Arc<Writes>,
 }
 
-/// The records of a writer, counted in the order in which they were appended.
+/// What the jobs of a writer have reported.
 #[derive(Debug, Default)]
-struct Writes {
-    appended: AtomicU64,
-    completed: Mutex<Completed>,
-}
+struct Writes(Mutex<Completed>);
 
 #[derive(Debug, Default)]
 struct Completed {
-    /// The number of the first records that a job has completed.
-    records: u64,
+    /// The number of the last record that is durable, with all records before it.
+    last: u64,
     /// The error of a job. Records after it are not complete, even if a later job succeeds.
     failed: Option<String>,
 }
@@ -56,8 +52,7 @@ fn lost() -> SessionError {
 impl SessionWriter for PoolWriter {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<PendingWrite>, SessionError> {
         let job = self.writer.as_mut().ok_or_else(lost)?.append(record)?;
-        let number = self.writes.appended.fetch_add(1, Ordering::AcqRel).saturating_add(1);
-        let writes = &self.writes;
+        let (number, writes) = (record.number, &self.writes);
         Ok(job.map(|job| -> PendingWrite { Box::pin(Arc::clone(writes).complete(number, job)) }))
     }
 
@@ -88,8 +83,8 @@ impl SessionWriter for PoolWriter {
 impl Writes {
     /// Completes a record by its job, unless the job of a later record has completed both.
     async fn complete(self: Arc<Self>, number: u64, job: WriteJob) -> Result<(), SessionError> {
-        let mut completed = self.completed.lock().await;
-        if completed.records >= number {
+        let mut completed = self.0.lock().await;
+        if completed.last >= number {
             return Ok(());
         }
         if let Some(error) = &completed.failed {
@@ -98,13 +93,16 @@ impl Writes {
         }
         // The semaphore is never closed.
         let _permit = JOBS.acquire().await;
-        let appended = self.appended.load(Ordering::Acquire);
-        let ran = on_pool(job).await;
-        match &ran {
-            Ok(()) => completed.records = appended,
-            Err(error) => completed.failed = Some(error.to_string()),
+        match on_pool(job).await {
+            Ok(last) => {
+                completed.last = last.max(number);
+                Ok(())
+            }
+            Err(error) => {
+                completed.failed = Some(error.to_string());
+                Err(error)
+            }
         }
-        ran
     }
 }
 

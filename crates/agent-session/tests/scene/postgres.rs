@@ -240,7 +240,8 @@ struct Writer(Box<dyn SessionWriter>);
 impl BlockingSessionWriter for Writer {
     fn append(&mut self, record: &SessionRecord<'_>) -> Result<Option<WriteJob>, SessionError> {
         let pending = self.0.append(record)?;
-        Ok(pending.map(|pending| -> WriteJob { Box::new(move || wait(pending)) }))
+        let number = record.number;
+        Ok(pending.map(|pending| -> WriteJob { Box::new(move || wait(pending).map(|()| number)) }))
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {

@@ -5,7 +5,10 @@ use std::sync::{Arc, Weak};
 use agent_core::agent::WeakAgent;
 use agent_core::event::Ended;
 use agent_core::message::DeferredCall;
-use agent_core::{AgentError, AgentEvent, AgentHandle, Message, Timestamp, ToolContext, ToolResult};
+use agent_core::{
+    AgentError, AgentEvent, AgentHandle, AgentMessage, HistoryError, Message, Timestamp, ToolContext,
+    ToolResult,
+};
 use serde_json::json;
 
 use super::job::HANDLE_PREFIX;
@@ -115,9 +118,13 @@ impl BackgroundWork {
 
     /// Queues the result of the call. An agent that has forgotten the call (`reset`) does not receive it.
     pub(super) fn deliver(&self, info: &WorkInfo, result: ToolResult) {
-        if let Some(agent) = self.agent() {
-            // An error means that the conversation has a result already, or does not contain the call any more.
-            let _ = agent.complete(info.call.clone(), result);
+        let Some(agent) = self.agent() else { return };
+        match agent.complete(info.call.clone(), result.clone()) {
+            Ok(()) => {}
+            // The conversation has a result already, or was cleared.
+            Err(AgentError::Message(HistoryError::AlreadyCompleted(_) | HistoryError::UnknownCall(_))) => {}
+            // A hook has replaced the result that said that the work goes on.
+            Err(_) => agent.steer(AgentMessage::user(result.to_text())),
         }
     }
 

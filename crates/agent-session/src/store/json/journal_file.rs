@@ -85,14 +85,16 @@ impl JournalFile {
     }
 
     /// Creates the file if it does not exist, and flushes it to the disk if a record asks for that, so that the record
-    /// survives a crash of the machine.
-    pub(super) fn complete(&self) -> Result<(), SessionError> {
-        let Some(file) = self.create()? else { return Ok(()) };
+    /// survives a crash of the machine. Returns the number of the last record in the file that is as durable as it asks for;
+    /// `None` if a save has ended the journal.
+    pub(super) fn complete(&self) -> Result<Option<u64>, SessionError> {
+        let Some(file) = self.create()? else { return Ok(None) };
         let (records, is_named) = match &*locked(&self.state) {
-            Some(state) if state.to_flush > state.acknowledged.flushed => {
-                (state.acknowledged.records, state.is_named)
+            None => return Ok(None),
+            Some(state) if state.to_flush <= state.acknowledged.flushed => {
+                return Ok(Some(state.acknowledged.records));
             }
-            _ => return Ok(()),
+            Some(state) => (state.acknowledged.records, state.is_named),
         };
         file.sync_data().map_err(SessionError::io(&self.path, "flushed to the disk"))?;
         if !is_named {
@@ -107,7 +109,7 @@ impl JournalFile {
             state.acknowledged.append_to(&mut line);
             state.write(&line, state.mark, &self.path)?;
         }
-        Ok(())
+        Ok(Some(records))
     }
 
     /// Creates the file with the records so far, unless it exists. Returns it; `None` if there are no records since the last

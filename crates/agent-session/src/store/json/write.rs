@@ -96,8 +96,8 @@ impl BlockingSessionWriter for JsonWriter {
         if !is_pending {
             return Ok(None);
         }
-        let journal = Arc::clone(&self.journal);
-        Ok(Some(Box::new(move || journal.complete())))
+        let (journal, number) = (Arc::clone(&self.journal), record.number);
+        Ok(Some(Box::new(move || Ok(journal.complete()?.unwrap_or(number)))))
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {

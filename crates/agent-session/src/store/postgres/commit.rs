@@ -105,7 +105,7 @@ impl Writing {
 }
 
 impl Refusal {
-    fn failed(cause: impl Into<BoxError>) -> Self {
+    pub(super) fn failed(cause: impl Into<BoxError>) -> Self {
         Self::Failed(cause.into().into())
     }
 

@@ -165,7 +165,9 @@ async fn save(shared: Arc<Shared>, session: Arc<Writing>, whole: Whole) -> Resul
     if let Some(refusal) = session.broken() {
         return Err(refusal.error(&shared, &session.id));
     }
-    let is_held = super::put_whole(&shared, session.fence, &whole).await?;
+    let put = super::put_whole(&shared, session.fence, &whole).await;
+    // Whether the server has written the session is unknown.
+    let is_held = put.inspect_err(|error| session.refuse(Refusal::failed(error.to_string())))?;
     if !is_held {
         let refusal = Refusal::LeaseLost(commit::reason(&shared, &session).await);
         session.refuse(refusal.clone());

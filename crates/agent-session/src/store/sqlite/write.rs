@@ -103,7 +103,8 @@ impl BlockingSessionWriter for SqliteWriter {
         });
         let shared = Arc::clone(&self.store.shared);
         shared.committer.add(Arc::clone(&waiting));
-        Ok(Some(Box::new(move || commit::complete(&shared, &waiting))))
+        // Later records may wait for another transaction.
+        Ok(Some(Box::new(move || commit::complete(&shared, &waiting).map(|()| waiting.number))))
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {

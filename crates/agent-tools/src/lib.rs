@@ -27,6 +27,7 @@ pub mod ask_user;
 pub mod background_work;
 pub mod bash;
 mod blocking;
+pub mod bounded;
 pub mod branch_workspace;
 pub mod coding_tools;
 mod dir;

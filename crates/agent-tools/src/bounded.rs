@@ -150,6 +150,12 @@ impl BoundedFolder {
         }
     }
 
+    /// Returns the open folder.
+    #[cfg(feature = "skills")]
+    pub(crate) fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
     /// Returns a path below the folder, which consists of plain names.
     fn below(&self, path: &Path) -> Result<PathBuf, PathError> {
         let mut below = PathBuf::new();

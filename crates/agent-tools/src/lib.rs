@@ -63,6 +63,8 @@ mod walk;
 pub mod web_fetch;
 pub mod workspace;
 pub mod write_file;
+#[cfg(any(feature = "skills", feature = "openapi"))]
+mod yaml;
 
 #[doc(inline)]
 pub use apply_patch::ApplyPatchTool;

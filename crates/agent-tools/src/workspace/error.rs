@@ -116,3 +116,13 @@ impl PathError {
         matches!(self, Self::Access { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }
+
+impl From<PathError> for io::Error {
+    /// Returns the error of the operating system, if it is the reason.
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Access { source, .. } => source,
+            other => Self::other(other),
+        }
+    }
+}

@@ -14,10 +14,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Opens a file of at most `limit` bytes, and returns its size; `None` when it does not exist.
 pub(crate) fn open(path: &Path, limit: u64) -> Result<Option<(File, usize)>, SessionError> {
-    let mut options = File::options();
-    options.read(true);
-    without_waiting(&mut options);
-    let file = match options.open(path) {
+    let file = match open_now(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SessionError::io(path, "opened")(error)),
@@ -121,18 +118,20 @@ pub(crate) fn create_new(path: &Path) -> Result<File, SessionError> {
     options.open(path).map_err(SessionError::io(path, "written"))
 }
 
-/// Makes opening a pipe or a terminal return at once. A person can name any file, and a folder of sessions can be part of a
-/// repository.
-#[cfg(unix)]
-fn without_waiting(options: &mut std::fs::OpenOptions) {
-    use rustix::fs::OFlags;
-    use std::os::unix::fs::OpenOptionsExt;
-    let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
-    options.custom_flags(i32::try_from(flags).unwrap_or_default());
+/// Opens a file for reading. A pipe or a terminal at the path does not block: a person can name any file, and a folder of
+/// sessions can be part of a repository.
+pub(crate) fn open_now(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        options.custom_flags(i32::try_from(flags).unwrap_or_default());
+    }
+    options.open(path)
 }
-
-#[cfg(not(unix))]
-fn without_waiting(_: &mut std::fs::OpenOptions) {}
 
 /// Restricts new files to their owner, because they contain conversations.
 #[cfg(unix)]

@@ -8,7 +8,8 @@ use looptree::tools::PathError;
 use looptree::tools::bounded::{Bounded, BoundedFolder};
 use looptree::tools::skills::SkillSet;
 
-use super::{ProjectFolders, Settings, project_folders};
+use super::Settings;
+use super::folders::{ProjectFolders, project_folders};
 
 /// The maximum number of bytes that are read of one file with instructions: 64 KiB.
 const MAX_BYTES: u64 = 64 << 10;

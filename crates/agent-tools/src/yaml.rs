@@ -6,9 +6,9 @@
 
 mod tree;
 
+pub(crate) use tree::{Budget, Tree};
 #[cfg(feature = "openapi")]
-pub(crate) use tree::merged;
-pub(crate) use tree::{Budget, Limit, Tree};
+pub(crate) use tree::{Limit, merged};
 
 /// The number of open brackets that is always allowed.
 const ALWAYS_FINE: usize = 32;

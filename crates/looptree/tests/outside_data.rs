@@ -136,7 +136,10 @@ const HOSTILE: &[Hostile] = &[
     }),
     ("aliases in front matter", |path, _| {
         let (list, aliases) = ("x,".repeat(3_000), "*a,".repeat(3_000));
-        text(path, format!("---\nname: x\ndescription: d\nmetadata:\n a: &a [{list}]\n b: [{aliases}]\n---\n"));
+        text(
+            path,
+            format!("---\nname: x\ndescription: d\nmetadata:\n a: &a [{list}]\n b: [{aliases}]\n---\n"),
+        );
     }),
     ("brackets in YAML", |path, _| text(path, format!("openapi: 3.1.0\nx: {}", "{a: ".repeat(250_000)))),
     ("one long line", |path, _| text(path, "a".repeat(1_000_000))),

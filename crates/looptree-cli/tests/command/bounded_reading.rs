@@ -41,7 +41,7 @@ async fn bounded(dir: &Project, model: &Model, words: &[&str]) -> Said {
 
 #[tokio::test]
 async fn what_a_repository_places_at_the_start_costs_bounded_time_and_memory() {
-    let brackets = |open: &str| format!("---\nname: x\ndescription: x\nx: {}\n---\n", open.repeat(15_000));
+    let brackets = |open: &str| format!("---\nname: x\ndescription: x\nx: {}\n---\n", open.repeat(4_000));
     let place: [(&str, &str, &dyn Fn(&Path)); 9] = [
         ("AGENTS.md", "the rest is left out", &|path| sparse(path)),
         ("AGENTS.md", "not a regular file", &|path| pipe(path)),
@@ -115,7 +115,9 @@ async fn the_file_watch_says_nothing_about_a_file_that_the_tools_refuse() {
     symlink(".git/config", dir.path().join("inner")).unwrap();
     pipe(&dir.path().join("pipe"));
     for path in ["link", "folder/pin", ".git/config", "inner", ".GIT/config", "pipe", "/etc/hostname"] {
-        let said = bounded(&dir, &model, &["-p", "--json", &format!("call read_file {{\"path\":\"{path}\"}}")]).await;
+        let said =
+            bounded(&dir, &model, &["-p", "--json", &format!("call read_file {{\"path\":\"{path}\"}}")])
+                .await;
         assert!(said.code == 0 && said.out.contains("\"is_error\":true"), "{path}: {said:?}");
         assert!(!said.out.contains("file_state"), "{path}: {said:?}");
     }

@@ -35,16 +35,25 @@ use looptree::tools::mcp::McpConfig;
 use looptree::tools::openapi::{OpenApiAdapter, OpenApiConfig, OperationFilter};
 use looptree::tools::skills::SkillSet;
 use serde_json::{Value, json};
-use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
+use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// The sum of all allocations of one read, which is at least its peak.
-const MEMORY: usize = 16 << 20;
+/// The growth of the process's memory during one read: 16 MiB, and one for the runtime.
+const MEMORY: usize = 17 << 20;
+
+/// The same for a file tool, whose result has a number in front of each line of a file of 1 MB.
+const TOOL: usize = 24 << 20;
+
+/// The same for an API description, whose limit is the number of its values: aliases can describe a million.
+const DESCRIPTION: usize = 128 << 20;
 
 /// A debug build on a busy machine needs less than a second; a reader that blocks or is quadratic needs minutes.
 const TIME: Duration = Duration::from_secs(20);
+
+/// The content of a file outside of the folder.
+const SECRET: &str = "the secret of the user";
 
 /// A reader: the path where the hostile file is, below the folder, and what reads it. It returns everything that it can show.
 type Reader = (&'static str, fn(&Path) -> String);
@@ -68,7 +77,7 @@ const READERS: &[Reader] = &[
     ("x/SKILL.md", |folder| format!("{:?}", SkillSet::load([folder]))),
     ("file", |folder| {
         let read = Workspace::open(folder).unwrap().read_bytes("file", 1 << 20);
-        format!("{:?}", read.map(|bytes| String::from_utf8_lossy(&bytes).contains("4711").then_some("4711")))
+        format!("{:?}", read.map(|bytes| String::from_utf8_lossy(&bytes).contains(SECRET).then_some(SECRET)))
     }),
     ("file", |folder| {
         let files = Workspace::open(folder).unwrap();
@@ -97,12 +106,14 @@ const READERS: &[Reader] = &[
         let salvaged = block_on(store.salvage_session("s")).err();
         format!("{:?} {salvaged:?}", store.load_session("s").err())
     }),
-    ("s.journal.jsonl", |folder| {
-        let store = JsonStore::open(folder).unwrap();
-        let salvaged = block_on(store.salvage_session("s")).err();
-        format!("{:?} {salvaged:?}", store.load_session("s").err())
-    }),
+    ("s.journal.jsonl", |folder| format!("{:?}", JsonStore::open(folder).unwrap().load_session("s").err())),
 ];
+
+/// The bytes that the process holds.
+fn held() -> usize {
+    let stats = ALLOCATOR.stats();
+    stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)
+}
 
 /// What a repository can place at a path. The folder beside has a file with a secret.
 type Hostile = (&'static str, fn(&Path, &Path));
@@ -155,23 +166,32 @@ fn every_reader_of_outside_data_ends_soon_and_allocates_little() {
             let (folder, secret) = (home.path().join("root"), home.path().join("secret"));
             let path = folder.join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(&secret, "the secret 4711").unwrap();
+            fs::write(&secret, SECRET).unwrap();
             make(&path, &secret);
             let (reader, of) = (*reader, folder.clone());
             let (done, result) = mpsc::channel();
-            let region = Region::new(ALLOCATOR);
+            let before = held();
             std::thread::spawn(move || done.send(reader(&of)));
-            match result.recv_timeout(TIME) {
-                Err(_) => failures.push(format!("{name}, {what}: it takes too long")),
-                Ok(shown) => {
-                    let bytes = region.change().bytes_allocated;
-                    if bytes > MEMORY {
-                        failures.push(format!("{name}, {what}: {bytes} bytes"));
-                    }
-                    if shown.contains("4711") {
-                        failures.push(format!("{name}, {what}: {shown}"));
-                    }
+            let mut peak = 0;
+            let shown = (0..TIME.as_millis()).find_map(|_| {
+                let shown = result.recv_timeout(Duration::from_millis(1)).ok();
+                peak = peak.max(held().saturating_sub(before));
+                shown
+            });
+            let most = match *name {
+                "api.yaml" => DESCRIPTION,
+                "file" => TOOL,
+                _ => MEMORY,
+            };
+            if peak > most {
+                failures.push(format!("{name}, {what}: {peak} bytes"));
+            }
+            match shown {
+                None => failures.push(format!("{name}, {what}: it takes too long")),
+                Some(shown) if shown.contains(SECRET) => {
+                    failures.push(format!("{name}, {what}: it shows the secret"))
                 }
+                Some(_) => {}
             }
         }
     }

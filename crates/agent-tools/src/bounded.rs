@@ -1,4 +1,4 @@
-//! Reads files that somebody else can place: a repository, a client or a model.
+//! Reads files that others can place: a repository, a client or a model.
 //!
 //! A [`BoundedFolder`] is opened once. It reads only regular files, follows no symlink below the folder, and reads at most
 //! the given number of bytes, however large the file is and however it grows. A pipe, a device or a socket is refused before

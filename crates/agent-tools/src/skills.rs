@@ -122,7 +122,7 @@ impl SkillSet {
         all
     }
 
-    /// Loads the skills of open folders as [`load`](Self::load) does. Use it for a folder below one that somebody else can
+    /// Loads the skills of open folders as [`load`](Self::load) does. Use it for a folder below one that others can
     /// change, which [`BoundedFolder::folder`] opens without following a symlink. Blocks.
     #[must_use]
     pub fn load_folders<'a>(folders: impl IntoIterator<Item = &'a BoundedFolder>) -> Self {

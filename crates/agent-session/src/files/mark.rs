@@ -22,8 +22,8 @@ pub struct FileMark {
     /// The time of the last write in milliseconds since 1970-01-01 UTC; 0 if the system does not report it.
     pub modified_ms: u64,
     /// A 64-bit hash of the content with a random key that stays in the process; absent for a large file. The first of its
-    /// two parts identifies the key. Hashes with different keys cannot be compared, and without the key nobody can test a
-    /// guess of the content.
+    /// two parts identifies the key. Hashes with different keys cannot be compared, and a guess of the content cannot be tested
+    /// without the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
 }
@@ -36,7 +36,7 @@ pub(super) enum Found {
     Refused,
 }
 
-/// Looks at files, and hashes them with the key of a watch.
+/// Reads the states of files, and hashes them with the key of a watch.
 pub(super) struct Look<'a> {
     pub(super) open: &'a super::watch::OpenFile,
     pub(super) key: &'a Key,

@@ -28,7 +28,7 @@ pub(super) type OpenFile = dyn Fn(&str) -> io::Result<File> + Send + Sync;
 ///
 /// It watches the files below the root that successful calls name as `path` or `file_path` in arguments or details. After
 /// each call it checks all of them, so that it also detects changes by a shell. The cost is opening each file, and one read
-/// of each file that changed. It looks only at files that its opener returns, and records nothing about others.
+/// of each file that changed. It reads only files that its opener returns, and records nothing about others.
 #[derive(Clone)]
 pub struct FileWatch {
     inner: Arc<Inner>,
@@ -69,7 +69,7 @@ impl fmt::Debug for FileWatch {
 
 impl FileWatch {
     /// Creates a watch over the files below a directory, which `open` opens by their path below it. Pass the `open_file` of the
-    /// tools' workspace, so that the watch looks at no file that the tools refuse: an error other than `NotFound` is such a
+    /// tools' workspace, so that the watch reads no file that the tools refuse: an error other than `NotFound` is such a
     /// file. `open` must not block on a pipe, and runs on a thread for blocking work.
     #[must_use]
     pub fn new<E: Into<io::Error>>(
@@ -237,7 +237,7 @@ impl FileWatch {
             let now = match look.at(&path, then.as_ref()) {
                 Found::State(now) => now,
                 Found::Refused if new.contains(&path) => continue,
-                // The file that was there is not there any more, and nothing is said about what is.
+                // The file that was there is not there any more, and nothing is recorded about what is.
                 Found::Refused => None,
             };
             if now != then || new.contains(&path) {

@@ -118,7 +118,7 @@ pub(crate) fn create_new(path: &Path) -> Result<File, SessionError> {
     options.open(path).map_err(SessionError::io(path, "written"))
 }
 
-/// Opens a file for reading. A pipe or a terminal at the path does not block: a person can name any file, and a folder of
+/// Opens a file for reading. A pipe or a terminal at the path does not block: the user can name any file, and a folder of
 /// sessions can be part of a repository.
 pub(crate) fn open_now(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();

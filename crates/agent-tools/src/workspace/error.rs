@@ -62,7 +62,7 @@ pub enum PathError {
         "{path} is a symlink or leads through one, which is not followed here; put the file itself there"
     )]
     Link {
-        /// The absolute path.
+        /// The absolute path that was refused.
         path: String,
     },
     /// The path has `..` after a folder that does not exist.

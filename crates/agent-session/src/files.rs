@@ -1,21 +1,24 @@
 //! The state of files that tools used, recorded in the session, to warn when a conversation continues over other files.
 //!
 //! A [`FileWatch`] adds two hooks. They record in the details of tool results the state of each file before its first use
-//! and after each call that changed it. A state is the length, the time and a hash, never the content.
+//! and after each call that changed it. A state is the length, the time and a keyed hash, never the content. Files that the
+//! tools refuse are not recorded.
 //!
 //! ```
 //! use agent_core::hooks::Hooks;
 //! use agent_session::FileWatch;
 //! # let dir = tempfile::tempdir()?;
 //! # std::fs::write(dir.path().join("notes.txt"), "one")?;
-//! let watch = FileWatch::new(dir.path());
+//! // For an agent with tools, `open` is `Workspace::open_file` of `agent_tools`, which refuses links, pipes and `.git`.
+//! let root = dir.path().to_owned();
+//! let watch = FileWatch::new(dir.path(), move |path: &str| std::fs::File::open(root.join(path)));
 //! let hooks = watch.hooks(Hooks::new()); // for with_hooks()
 //! assert_eq!(hooks.tool.after.len(), 1);
 //!
 //! watch.look_at(["notes.txt"]);
 //! let then = watch.state();
 //! std::fs::write(dir.path().join("notes.txt"), "two")?;
-//! assert_eq!(then.differences(dir.path())[0].to_string(), "notes.txt has other content");
+//! assert_eq!(watch.differences(&then)[0].to_string(), "notes.txt has other content");
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
@@ -24,7 +27,6 @@ mod watch;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 
 use agent_core::{AgentMessage, Message};
 use serde::{Deserialize, Serialize};
@@ -86,15 +88,6 @@ impl FileState {
     /// Returns the files by path; `None` for a file that does not exist.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Option<&FileMark>)> {
         self.0.iter().map(|(path, mark)| (path.as_str(), mark.as_ref()))
-    }
-
-    /// Returns the files below `root` whose current state differs from the recorded one. Reads files of equal length whose
-    /// time has changed. Blocks.
-    #[must_use]
-    pub fn differences(&self, root: impl AsRef<Path>) -> Vec<FileDifference> {
-        let root = root.as_ref();
-        let now = |path: &String, then: &Option<FileMark>| mark::look(&root.join(path), then.as_ref());
-        self.0.iter().filter_map(|(path, then)| difference(path, then, now(path, then))).collect()
     }
 
     /// Returns the files that both states contain and that differ.

@@ -101,6 +101,17 @@ impl Dir {
 }
 
 impl Dir {
+    /// Returns the entries of a folder, ordered by name.
+    ///
+    /// # Errors
+    /// Returns the error of the operating system, and an error for a folder with more than [`MAX_ITEMS`] entries.
+    pub(crate) fn items(&self, below: &Path) -> io::Result<Vec<Item>> {
+        match self.first_items(below, MAX_ITEMS)? {
+            (items, true) => Ok(items),
+            (_, false) => Err(io::Error::other(format!("the folder has more than {MAX_ITEMS} entries"))),
+        }
+    }
+
     /// Writes `content` to `below` and creates missing folders. The content is written to a new file in the same folder and
     /// flushed to the disk, and the new file is then renamed.
     ///
@@ -126,12 +137,9 @@ fn names(below: &Path) -> io::Result<Vec<&OsStr>> {
     below.components().map(name).collect()
 }
 
-/// Checks the number of entries of a folder.
-fn check_items(items: &[Item]) -> io::Result<()> {
-    if items.len() < MAX_ITEMS {
-        return Ok(());
-    }
-    Err(io::Error::other(format!("the folder has more than {MAX_ITEMS} entries")))
+fn sorted(mut items: Vec<Item>) -> Vec<Item> {
+    items.sort_by(|one, other| one.name.cmp(&other.name));
+    items
 }
 
 /// Returns the error for a path that is not a regular file.

@@ -27,6 +27,7 @@ pub mod ask_user;
 pub mod background_work;
 pub mod bash;
 mod blocking;
+pub mod bounded;
 pub mod branch_workspace;
 pub mod coding_tools;
 mod dir;
@@ -62,6 +63,8 @@ mod walk;
 pub mod web_fetch;
 pub mod workspace;
 pub mod write_file;
+#[cfg(any(feature = "skills", feature = "openapi"))]
+mod yaml;
 
 #[doc(inline)]
 pub use apply_patch::ApplyPatchTool;

@@ -53,7 +53,6 @@ mod send;
 mod server;
 mod style;
 mod tool;
-mod tree;
 mod yaml;
 
 use std::time::Duration;

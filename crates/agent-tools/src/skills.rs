@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 use agent_core::{AgentTool, BasicAgent};
 
+use crate::bounded::BoundedFolder;
 use crate::dir::Identity;
 
 pub use load::{FrontMatter, SkillError, SkillNote, parse_frontmatter};
@@ -41,8 +42,14 @@ pub const SKILL_FILE: &str = "SKILL.md";
 /// The maximum size of a `SKILL.md`, in bytes.
 pub const MAX_SKILL_BYTES: u64 = 1 << 20;
 
-/// The maximum number of skills in one folder.
-pub const MAX_SKILLS: usize = 1_000;
+/// The maximum number of skills that one call loads.
+pub const MAX_SKILLS: usize = 128;
+
+/// The maximum size of the front matter of a `SKILL.md`, in bytes: 16 KiB.
+pub const MAX_FRONT_MATTER_BYTES: usize = 16 << 10;
+
+/// The maximum size of the front matter of all skills that one call loads, in bytes: 512 KiB.
+pub const MAX_TOTAL_BYTES: usize = 512 << 10;
 
 /// A skill that was loaded.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,27 +104,45 @@ pub struct SkillSet {
 }
 
 impl SkillSet {
-    /// Loads the skills of these folders. Folders that do not exist are skipped; other problems become notes.
+    /// Loads the skills of these folders, at most [`MAX_SKILLS`]. Folders that do not exist are skipped; other problems become
+    /// notes. The path of a folder can lead through symlinks; a symlink below it is not followed. Blocks.
     #[must_use]
     pub fn load<P: AsRef<Path>>(folders: impl IntoIterator<Item = P>) -> Self {
-        let mut all = Self::default();
+        let mut notes = Vec::new();
+        let mut opened = Vec::new();
         for folder in folders {
-            let folder = folder.as_ref();
-            match Self::load_dir(folder, folder.display().to_string()) {
+            match BoundedFolder::open(folder.as_ref()) {
+                Ok(folder) => opened.push(folder),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => notes.push(SkillNote::new(folder.as_ref(), error.to_string())),
+            }
+        }
+        let mut all = Self::load_folders(&opened);
+        all.notes.splice(..0, notes);
+        all
+    }
+
+    /// Loads the skills of open folders as [`load`](Self::load) does. Use it for a folder below one that others can
+    /// change, which [`BoundedFolder::folder`] opens without following a symlink. Blocks.
+    #[must_use]
+    pub fn load_folders<'a>(folders: impl IntoIterator<Item = &'a BoundedFolder>) -> Self {
+        let mut all = Self::default();
+        let mut left = load::Allowance::default();
+        for folder in folders {
+            match load::folder(folder, &folder.path().display().to_string(), &mut left) {
                 Ok(found) => all.merge(found),
-                Err(SkillError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => all.notes.push(SkillNote::new(folder, error.to_string())),
+                Err(error) => all.notes.push(SkillNote::new(folder.path(), error.to_string())),
             }
         }
         all
     }
 
-    /// Loads the skills of one folder, with `source` as their origin. A skill that cannot be used becomes a note.
+    /// Loads the skills of one folder, with `source` as their origin. A skill that cannot be used becomes a note. Blocks.
     ///
     /// # Errors
     /// Returns an error if the folder cannot be read.
     pub fn load_dir(folder: impl AsRef<Path>, source: impl Into<String>) -> Result<Self, SkillError> {
-        load::folder(folder.as_ref(), &source.into())
+        load::folder(&BoundedFolder::open(folder)?, &source.into(), &mut load::Allowance::default())
     }
 
     /// Adds the skills of `other`. They replace skills with the same name, and a note reports each replacement.

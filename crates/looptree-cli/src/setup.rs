@@ -110,7 +110,7 @@ impl Setup {
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
         notes.push(held);
         let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
-        let instructions = Instructions::read(settings, root)?;
+        let instructions = Instructions::read(settings, root).await?;
         notes.extend(instructions.files.iter().map(|file| format!("instructions: {}", file.display())));
         if !instructions.skills.is_empty() {
             let names: Vec<_> = instructions.skills.iter().map(|skill| skill.name().to_owned()).collect();
@@ -119,7 +119,8 @@ impl Setup {
         notes.extend(instructions.notes.iter().cloned());
         let approvals =
             Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), approver);
-        let watch = FileWatch::new(root);
+        let files = workspace.clone();
+        let watch = FileWatch::new(root, move |path: &str| files.open_file(path));
         let context = context_of(&model);
         let mut limits = ExecutionLimits::unlimited();
         limits.max_turns = settings.max_turns.value;

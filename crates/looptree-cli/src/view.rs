@@ -1,13 +1,14 @@
 //! `looptree view`: a session as an HTML page.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{ErrorKind, IsTerminal as _, Read as _, Write};
+use std::io::{IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use looptree::prelude::*;
 use looptree::session::Session;
+use looptree::tools::PathError;
+use looptree::tools::bounded::BoundedFolder;
 use looptree::view::{PAGE_START, Page};
 
 use crate::exit::Exit;
@@ -120,19 +121,11 @@ fn write(page: &Page<'_>, path: &Path) -> Result<()> {
 }
 
 /// Returns whether there is no file, or an earlier page.
-fn is_free(path: &Path) -> std::io::Result<bool> {
-    let mut file = match File::open(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
-        Err(error) => return Err(error),
-    };
-    if !file.metadata()?.is_file() {
-        return Ok(false);
-    }
-    let mut start = vec![0; PAGE_START.len()];
-    match file.read_exact(&mut start) {
-        Ok(()) => Ok(start == PAGE_START.as_bytes()),
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+fn is_free(path: &Path) -> std::result::Result<bool, PathError> {
+    match BoundedFolder::read_named(path, PAGE_START.len() as u64) {
+        Ok(start) => Ok(start.bytes == PAGE_START.as_bytes()),
+        Err(error) if error.is_not_found() => Ok(true),
+        Err(PathError::NotRegular { .. } | PathError::IsADirectory { .. }) => Ok(false),
         Err(error) => Err(error),
     }
 }

@@ -14,7 +14,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Opens a file of at most `limit` bytes, and returns its size; `None` when it does not exist.
 pub(crate) fn open(path: &Path, limit: u64) -> Result<Option<(File, usize)>, SessionError> {
-    let file = match File::open(path) {
+    let file = match open_now(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(SessionError::io(path, "opened")(error)),
@@ -116,6 +116,21 @@ pub(crate) fn create_new(path: &Path) -> Result<File, SessionError> {
     options.write(true).create_new(true);
     owner_only(&mut options);
     options.open(path).map_err(SessionError::io(path, "written"))
+}
+
+/// Opens a file for reading. A pipe or a terminal at the path does not block: the user can name any file, and a folder of
+/// sessions can be part of a repository.
+pub(crate) fn open_now(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        options.custom_flags(i32::try_from(flags).unwrap_or_default());
+    }
+    options.open(path)
 }
 
 /// Restricts new files to their owner, because they contain conversations.

@@ -104,7 +104,7 @@ impl Drop for WriteLock {
 /// Returns whether a writer in this or another process holds the lock.
 pub(crate) fn is_held(path: &Path) -> bool {
     for _ in 0..TRIES {
-        let Ok(file) = File::open(path) else { return false };
+        let Ok(file) = super::files::open_now(path) else { return false };
         if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
             return true;
         }

@@ -1,7 +1,6 @@
 //! Rewinds agents and forks their sessions.
 
 use agent_core::compat::SeedVerbs as _;
-use std::path::Path;
 
 use agent_core::{AgentHandle, History, SessionId};
 use async_trait::async_trait;
@@ -10,7 +9,7 @@ use super::Point;
 use super::files_on;
 use super::path::{Paths, Step};
 use crate::error::SessionError;
-use crate::files::{FileDifference, FileState};
+use crate::files::FileState;
 use crate::model::Session;
 use crate::store::SessionStore;
 
@@ -22,17 +21,11 @@ pub struct Arrival {
     pub session_id: SessionId,
     /// The point in the original session.
     pub point: Point,
-    /// The known states of files at the point.
+    /// The known states of files at the point, in which the model last saw them. [`FileWatch::differences`] compares them
+    /// with the current files.
+    ///
+    /// [`FileWatch::differences`]: crate::FileWatch::differences
     pub files: FileState,
-}
-
-impl Arrival {
-    /// Returns the files below `root` that differ from their state at the point, in which the model last saw them. Empty if
-    /// no file was recorded. Reads files and blocks.
-    #[must_use]
-    pub fn differences(&self, root: impl AsRef<Path>) -> Vec<FileDifference> {
-        self.files.differences(root)
-    }
 }
 
 /// Rewinds an agent to a point of a session, or continues from the point in a new session.

@@ -5,7 +5,7 @@ use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
-use super::{Facts, Identity, Item, Kind, NewFile, check_items, names, not_regular, parts};
+use super::{Facts, Identity, Item, Kind, NewFile, names, not_regular, parts, sorted};
 
 /// A folder. The path is canonical.
 #[derive(Debug, Clone)]
@@ -97,16 +97,17 @@ impl Dir {
         fs::read_link(self.checked(below)?)
     }
 
-    /// Returns the entries of a folder, ordered by name.
-    pub(crate) fn items(&self, below: &Path) -> io::Result<Vec<Item>> {
+    /// Returns at most `limit` entries of a folder, ordered by name, and whether they are all of them.
+    pub(crate) fn first_items(&self, below: &Path, limit: usize) -> io::Result<(Vec<Item>, bool)> {
         let mut items = Vec::new();
         for entry in fs::read_dir(self.open_dir(below)?.path)? {
             let entry = entry?;
-            check_items(&items)?;
+            if items.len() == limit {
+                return Ok((sorted(items), false));
+            }
             items.push(Item { name: entry.file_name(), kind: kind(entry.file_type()?) });
         }
-        items.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(items)
+        Ok((sorted(items), true))
     }
 
     /// Creates a file that must not exist yet.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::{Facts, Identity, Item, Kind, NewFile, check_items, names, not_regular, parts, xattrs};
+use super::{Facts, Identity, Item, Kind, NewFile, names, not_regular, parts, sorted, xattrs};
 
 /// An open folder. Cloning shares the descriptor.
 #[derive(Debug, Clone)]
@@ -155,8 +155,8 @@ impl Dir {
         Ok(OsString::from_vec(target.into_bytes()).into())
     }
 
-    /// Returns the entries of a folder, ordered by name.
-    pub(crate) fn items(&self, below: &Path) -> io::Result<Vec<Item>> {
+    /// Returns at most `limit` entries of a folder, ordered by name, and whether they are all of them.
+    pub(crate) fn first_items(&self, below: &Path, limit: usize) -> io::Result<(Vec<Item>, bool)> {
         let folder = self.open_dir(below)?;
         let mut items = Vec::new();
         for entry in fs::Dir::new(folder.readable()?)? {
@@ -174,11 +174,12 @@ impl Dir {
                 },
                 known => kind(known),
             };
-            check_items(&items)?;
+            if items.len() == limit {
+                return Ok((sorted(items), false));
+            }
             items.push(Item { name: name.to_owned(), kind });
         }
-        items.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(items)
+        Ok((sorted(items), true))
     }
 
     /// Creates a file that must not exist yet.

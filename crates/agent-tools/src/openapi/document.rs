@@ -43,13 +43,7 @@ impl Document {
             }
             serde_json::from_str(text).map_err(|source| OpenApiError::Json { source })?
         } else {
-            if !super::yaml::is_affordable(text) {
-                return Err(OpenApiError::TooDeep);
-            }
-            if super::yaml::has_too_many_parts(text) {
-                return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES });
-            }
-            super::tree::yaml(text)?
+            super::yaml::parse(text)?
         };
         let Some(object) = root.as_object() else {
             return Err(OpenApiError::NotOpenApi { detail: "it is not an object" });

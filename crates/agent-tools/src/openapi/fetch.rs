@@ -1,6 +1,5 @@
 //! Reads a description from a file or an address, with limits.
 
-use std::io::Read as _;
 use std::path::Path;
 
 use reqwest::redirect::Policy;
@@ -8,6 +7,7 @@ use reqwest::redirect::Policy;
 use super::adapter::text;
 use super::error::OpenApiError;
 use super::{CONNECT_TIMEOUT, FETCH_TIMEOUT, MAX_REDIRECTS, MAX_SPEC_BYTES};
+use crate::bounded::BoundedFolder;
 
 /// Returns an address for display, without its query and credentials.
 pub(super) fn shown(url: &str) -> String {
@@ -24,25 +24,17 @@ pub(super) fn shown(url: &str) -> String {
 
 pub(super) async fn file(path: &Path) -> Result<String, OpenApiError> {
     let owned = path.to_owned();
-    let read = move || -> std::io::Result<Vec<u8>> {
-        let file = std::fs::File::open(&owned)?;
-        // Reading a device or a pipe may never end.
-        if !file.metadata()?.is_file() {
-            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file"));
-        }
-        let mut bytes = Vec::new();
-        let limit = u64::try_from(MAX_SPEC_BYTES).unwrap_or(u64::MAX).saturating_add(1);
-        file.take(limit).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
+    // One byte more than the limit, so that `text` finds a longer description.
+    let limit = u64::try_from(MAX_SPEC_BYTES).unwrap_or(u64::MAX).saturating_add(1);
+    let read = move || BoundedFolder::read_named(owned, limit).map_err(std::io::Error::from);
     let failed = |source| OpenApiError::File { path: path.to_owned(), source };
-    let bytes = match tokio::runtime::Handle::try_current() {
+    let read = match tokio::runtime::Handle::try_current() {
         Ok(runtime) => {
             runtime.spawn_blocking(read).await.map_err(|error| failed(std::io::Error::other(error)))?
         }
         Err(_) => read(),
     };
-    text(bytes.map_err(failed)?)
+    text(read.map_err(failed)?.bytes)
 }
 
 /// Returns the description and its address after redirects.

@@ -1,16 +1,23 @@
 //! Loads skills from folders.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::de::{DeserializeSeed as _, Error as _};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-use crate::dir::Dir;
+use crate::PathError;
+use crate::bounded::BoundedFolder;
+use crate::dir::Kind;
+use crate::yaml::{Budget, Tree, is_affordable};
 
-use super::{MAX_SKILL_BYTES, MAX_SKILLS, SKILL_FILE, Skill, SkillSet};
+use super::{
+    MAX_FRONT_MATTER_BYTES, MAX_SKILL_BYTES, MAX_SKILLS, MAX_TOTAL_BYTES, SKILL_FILE, Skill, SkillSet,
+};
 
 /// The maximum length of a name, in characters.
 const MAX_NAME: usize = 64;
@@ -21,8 +28,14 @@ const MAX_DESCRIPTION: usize = 1_024;
 /// The maximum length of a compatibility note, in characters.
 const MAX_COMPATIBILITY: usize = 500;
 
-/// The maximum size of the front matter, in bytes. It also limits what YAML aliases can expand to.
-const MAX_BYTES: usize = 64 << 10;
+/// The maximum number of values in `metadata`, after the aliases of YAML are expanded.
+const MAX_METADATA_VALUES: usize = 1_000;
+
+/// The maximum number of bytes in front of the front matter and in the lines around it.
+const MARGIN: u64 = 1 << 10;
+
+/// The maximum number of entries of a folder that are examined.
+const MAX_ENTRIES: usize = 1_000;
 
 /// The front matter of a `SKILL.md`.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -41,17 +54,35 @@ pub struct FrontMatter {
     pub allowed_tools: Option<String>,
     /// Whether the skill is hidden from the model.
     pub disable_model_invocation: bool,
-    /// Further facts from the author.
-    pub metadata: BTreeMap<String, serde_json::Value>,
+    /// Further facts from the author, at most 1,000 values.
+    #[serde(deserialize_with = "metadata")]
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// Reads `metadata` within a budget, because a short text with aliases can describe many values.
+fn metadata<'de, D: Deserializer<'de>>(source: D) -> Result<BTreeMap<String, Value>, D::Error> {
+    let mut budget = Budget::new(MAX_METADATA_VALUES, MAX_FRONT_MATTER_BYTES);
+    match Tree(&mut budget).deserialize(source)? {
+        Value::Object(fields) => Ok(fields.into_iter().collect()),
+        Value::Null => Ok(BTreeMap::new()),
+        _ => Err(D::Error::custom("metadata is not a mapping")),
+    }
 }
 
 /// Parses the front matter of a `SKILL.md`.
 ///
 /// # Errors
 /// Returns an error if the text does not begin with a block between two lines of `---`, if the block is not a YAML
-/// mapping, or if `name` or `description` is missing or blank.
+/// mapping, exceeds [`MAX_FRONT_MATTER_BYTES`] or has more than 32 open brackets, or if `name` or `description` is missing
+/// or blank.
 pub fn parse_frontmatter(content: &str) -> Result<FrontMatter, SkillError> {
-    let (block, _) = split(content)?;
+    parse_block(split(content)?.0)
+}
+
+fn parse_block(block: &str) -> Result<FrontMatter, SkillError> {
+    if !is_affordable(block, 0) {
+        return Err(SkillError::InvalidFrontmatter("it has more than 32 open brackets".to_owned()));
+    }
     let mut matter: FrontMatter =
         yaml_serde::from_str(block).map_err(|e| SkillError::InvalidFrontmatter(e.to_string()))?;
     for (field, value) in [("name", &mut matter.name), ("description", &mut matter.description)] {
@@ -75,12 +106,12 @@ pub(super) fn split(content: &str) -> Result<(&str, &str), SkillError> {
     for line in block.split_inclusive('\n') {
         if line.trim_end() == "---" {
             let (front, body) = block.split_at_checked(at).ok_or_else(|| invalid("it has no end"))?;
-            if front.len() > MAX_BYTES {
-                return Err(invalid("it is too long"));
-            }
             return Ok((front, body.get(line.len()..).unwrap_or_default()));
         }
         at += line.len();
+        if at > MAX_FRONT_MATTER_BYTES {
+            return Err(invalid(&format!("it is longer than {MAX_FRONT_MATTER_BYTES} bytes")));
+        }
     }
     Err(invalid("no line of --- ends it"))
 }
@@ -125,6 +156,19 @@ pub enum SkillError {
         /// The maximum size in bytes.
         limit: u64,
     },
+    /// The folders have too many skills, or their front matter is too long together.
+    #[error(
+        "there are more than {skills} skills, or more than {bytes} bytes of front matter; the others are passed over"
+    )]
+    TooMany {
+        /// The maximum number of skills.
+        skills: usize,
+        /// The maximum size of all front matter in bytes.
+        bytes: usize,
+    },
+    /// A path is or leads through a symlink, or is not a regular file.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// A file or folder could not be read.
     #[error("cannot read {path}: {source}", path = path.display())]
     Io {
@@ -163,53 +207,85 @@ impl fmt::Display for SkillNote {
     }
 }
 
-pub(super) fn folder(folder: &Path, source: &str) -> Result<SkillSet, SkillError> {
-    let mut set = SkillSet::default();
-    let entries = fs::read_dir(folder).map_err(|e| SkillError::io(folder, e))?;
-    let mut names = BTreeSet::new();
-    for entry in entries {
-        let entry = entry.map_err(|e| SkillError::io(folder, e))?;
-        names.insert(entry.path());
-        if names.len() > MAX_SKILLS {
-            let text = format!("it holds more than {MAX_SKILLS} entries; the others are passed over");
-            set.notes.push(SkillNote::new(folder, text));
-            break;
-        }
+/// What may still be loaded.
+pub(super) struct Allowance {
+    skills: usize,
+    bytes: usize,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Self { skills: MAX_SKILLS, bytes: MAX_TOTAL_BYTES }
     }
-    let mut seen = BTreeSet::new();
-    for path in names {
-        let file = path.join(SKILL_FILE);
-        // A folder without a skill is not an error. Reading something other than a regular file, such as a pipe, could block.
-        if !fs::metadata(&file).is_ok_and(|m| m.is_file()) {
-            continue;
-        }
-        match skill(&file, source, &mut set.notes) {
-            Ok(skill) => {
-                // A symlink may lead to the same skill.
-                if seen.insert(skill.location.clone()) {
-                    let mut one = SkillSet::default();
-                    one.skills.insert(skill.name().to_owned(), skill);
-                    set.merge(one);
-                }
+}
+
+/// Loads the skills of a folder, as far as `left` allows. Follows no symlink below the folder.
+pub(super) fn folder(
+    folder: &BoundedFolder,
+    source: &str,
+    left: &mut Allowance,
+) -> Result<SkillSet, SkillError> {
+    let mut set = SkillSet::default();
+    let (items, is_complete) =
+        folder.dir().first_items(Path::new(""), MAX_ENTRIES).map_err(|e| SkillError::io(folder.path(), e))?;
+    if !is_complete {
+        let text = format!("it has more than {MAX_ENTRIES} entries; the others are passed over");
+        set.notes.push(SkillNote::new(folder.path(), text));
+    }
+    for item in items {
+        let path = folder.path().join(&item.name);
+        let found = match item.kind {
+            Kind::File | Kind::Other => continue,
+            Kind::Link => Err(PathError::Link { path: path.display().to_string() }.into()),
+            Kind::Folder => {
+                folder.folder(&item.name).map_err(SkillError::from).and_then(|own| skill(&own, source, left))
             }
-            Err(error) => set.notes.push(SkillNote::new(&file, error.to_string())),
+        };
+        match found {
+            // A folder without a skill is not an error.
+            Ok(None) => {}
+            Ok(Some((skill, odd))) => {
+                let file = skill.location.clone();
+                set.notes.extend(odd.into_iter().map(|text| SkillNote::new(&file, text)));
+                let mut one = SkillSet::default();
+                one.skills.insert(skill.name().to_owned(), skill);
+                set.merge(one);
+            }
+            Err(error @ SkillError::TooMany { .. }) => {
+                set.notes.push(SkillNote::new(folder.path(), error.to_string()));
+                break;
+            }
+            Err(error) => set.notes.push(SkillNote::new(&path, error.to_string())),
         }
     }
     Ok(set)
 }
 
-fn skill(file: &Path, source: &str, notes: &mut Vec<SkillNote>) -> Result<Skill, SkillError> {
-    let io = |e| SkillError::io(file, e);
-    // Links are resolved once, when the skill is loaded. The folder at the end is the folder of the skill.
-    let location = fs::canonicalize(file).map_err(io)?;
-    let (system, below) = Dir::whole_system(&location).map_err(io)?;
-    let folder = system.open_dir(below.parent().unwrap_or(Path::new(""))).map_err(io)?;
-    let name = location.file_name().map(Path::new).unwrap_or(Path::new(SKILL_FILE));
-    let matter = parse_frontmatter(&text(&location, folder.open_file(name).map_err(io)?.0)?)?;
-    let identity = folder.facts(Path::new("")).map_err(io)?.identity;
-    let named = file.parent().and_then(Path::file_name).and_then(|n| n.to_str());
-    notes.extend(oddities(&matter, named).into_iter().map(|text| SkillNote::new(file, text)));
-    Ok(Skill { matter, location, folder: identity, source: source.to_owned() })
+/// Returns the skill of a folder with its deviations from the standard; `None` without a `SKILL.md`.
+fn skill(
+    folder: &BoundedFolder,
+    source: &str,
+    left: &mut Allowance,
+) -> Result<Option<(Skill, Vec<String>)>, SkillError> {
+    let location = folder.path().join(SKILL_FILE);
+    let io = |e| SkillError::io(&location, e);
+    match folder.dir().facts(Path::new(SKILL_FILE)) {
+        Ok(facts) if facts.bytes > MAX_SKILL_BYTES => {
+            return Err(SkillError::TooLarge { limit: MAX_SKILL_BYTES });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io(error)),
+    }
+    let head = folder.read(SKILL_FILE, MAX_FRONT_MATTER_BYTES as u64 + MARGIN)?.into_text();
+    let (block, _) = split(&head)?;
+    let allowed = left.skills.checked_sub(1).zip(left.bytes.checked_sub(block.len()));
+    (left.skills, left.bytes) =
+        allowed.ok_or(SkillError::TooMany { skills: MAX_SKILLS, bytes: MAX_TOTAL_BYTES })?;
+    let matter = parse_block(block)?;
+    let identity = folder.dir().facts(Path::new("")).map_err(io)?.identity;
+    let odd = oddities(&matter, folder.path().file_name().and_then(|name| name.to_str()));
+    Ok(Some((Skill { matter, location, folder: identity, source: source.to_owned() }, odd)))
 }
 
 /// Reads a text file up to the size limit.

@@ -7,6 +7,8 @@ use agent_core::testing::MockProvider;
 use agent_core::{AgentError, BasicAgent, ModelConfig, SystemEnvironment, ToolContext};
 use serde_json::json;
 
+use crate::bounded::BoundedFolder;
+
 use super::{SkillError, SkillSet, WithSkills as _, parse_frontmatter};
 
 fn put(home: &Path, folder: &str, text: &str) {
@@ -52,7 +54,12 @@ fn front_matter_is_yaml_between_two_lines() {
         "---\na: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nname: {}\n---",
         "x".repeat(70_000)
     );
-    check(&bomb, Err("too long"));
+    check(&bomb, Err("longer than 16384 bytes"));
+    for open in ["[", "{a: "] {
+        check(&format!("---\nname: a\ndescription: b\nx: {}\n---", open.repeat(33)), Err("32 open brackets"));
+    }
+    let wide = format!("a: &a [{}]\nmetadata: [{}]", "x,".repeat(2_000), "*a,".repeat(2_000));
+    check(&format!("---\nname: a\ndescription: b\n{wide}\n---"), Err("aliases expand to too much"));
 }
 
 /// REQ-109, REQ-112.
@@ -181,16 +188,59 @@ async fn the_tool_reads_a_skill_and_what_is_in_its_folder_and_nothing_else() {
     assert!(ask(json!({"name": "other"})).await.unwrap_err().contains("there are: release"));
 }
 
-/// The same skill by a symlink is one skill.
+/// A repository can contain any symlink. The folder itself is named by the caller, and may be one.
 #[cfg(unix)]
 #[test]
-fn a_symlink_to_a_skill_is_the_same_skill() {
+fn a_symlink_below_a_folder_of_skills_is_a_note() {
+    use std::os::unix::fs::symlink;
+    let (home, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(outside.path(), "other", &skill("other", "x"));
+    put(home.path(), "skills/a", &skill("a", "x"));
+    let at = |name: &str| home.path().join("skills").join(name);
+    symlink(at("a"), at("same")).unwrap();
+    symlink(outside.path().join("other"), at("folder")).unwrap();
+    fs::create_dir(at("file")).unwrap();
+    symlink(outside.path().join("other/SKILL.md"), at("file/SKILL.md")).unwrap();
+    fs::create_dir(at("pipe")).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, at("pipe/SKILL.md"), fifo, 0o600.into(), 0).unwrap();
+    symlink(home.path().join("skills"), home.path().join("named")).unwrap();
+    let set = SkillSet::load([home.path().join("named")]);
+    assert_eq!(set.iter().map(super::Skill::name).collect::<Vec<_>>(), ["a"]);
+    for name in ["same", "folder", "file"] {
+        let word = format!("{name}: ");
+        let note = set.notes().iter().find(|note| note.to_string().contains(&word)).unwrap();
+        assert!(note.text.contains("is not followed here"), "{note}");
+    }
+    assert!(
+        notes(&set).contains("pipe is not") || notes(&set).contains("not a regular file"),
+        "{}",
+        notes(&set)
+    );
+    let below = BoundedFolder::open(home.path()).unwrap();
+    assert!(below.folder("named").is_err());
+    assert_eq!(SkillSet::load_folders([&below.folder("skills").unwrap()]).len(), 1);
+}
+
+/// The worst front matter that a repository can contain, as often as it is read.
+#[test]
+fn the_number_of_skills_and_the_size_of_their_front_matter_are_limited() {
     let home = tempfile::tempdir().unwrap();
-    put(home.path(), "a", &skill("a", "x"));
-    std::os::unix::fs::symlink(home.path().join("a"), home.path().join("b")).unwrap();
+    for number in 0..140 {
+        put(home.path(), &format!("s{number:03}"), &skill(&format!("s{number:03}"), "x"));
+    }
     let set = SkillSet::load([home.path()]);
-    assert_eq!(set.len(), 1);
-    assert!(!notes(&set).contains("instead"), "{}", notes(&set));
+    assert_eq!(set.len(), super::MAX_SKILLS);
+    assert!(notes(&set).contains("more than 128 skills"), "{}", notes(&set));
+
+    let home = tempfile::tempdir().unwrap();
+    let deep = format!("x: {}{}\n", "[".repeat(32), "[],".repeat(5_000));
+    for number in 0..40 {
+        put(home.path(), &format!("s{number}"), &format!("---\nname: s\ndescription: d\n{deep}---\n"));
+    }
+    put(home.path(), "z", &skill("z", "x"));
+    let set = SkillSet::load([home.path()]);
+    assert!(set.is_empty() && notes(&set).contains("more than 128 skills, or more than 524288 bytes"));
 }
 
 /// A folder that takes the place of a skill after it was loaded is not that skill.

@@ -96,8 +96,7 @@ fn open(skill: &Skill) -> Result<Workspace, ToolError> {
 
 /// Returns the instructions and the list of files.
 fn instructions(skill: &Skill, access: &Access) -> Result<ToolResult, ToolError> {
-    let name = skill.location().file_name().and_then(|name| name.to_str()).unwrap_or(SKILL_FILE);
-    let (file, _) = access.locate(name, Intent::Read)?.open_file()?;
+    let (file, _) = access.locate(SKILL_FILE, Intent::Read)?.open_file()?;
     let content = load::text(skill.location(), file)?;
     let (_, body) = load::split(&content)?;
     let files = files(access)?;

@@ -56,6 +56,15 @@ pub enum PathError {
         /// The path in the arguments.
         path: String,
     },
+    /// A part of a path is a symlink, where the program follows none
+    /// ([`BoundedFolder`](crate::bounded::BoundedFolder)).
+    #[error(
+        "{path} is a symlink or leads through one, which is not followed here; put the file itself there"
+    )]
+    Link {
+        /// The absolute path that was refused.
+        path: String,
+    },
     /// The path has `..` after a folder that does not exist.
     #[error("{path} has `..` behind a folder that does not exist; name the path without it")]
     ParentOfMissing {
@@ -102,7 +111,18 @@ impl PathError {
     }
 
     /// Returns whether the path does not exist.
-    pub(crate) fn is_not_found(&self) -> bool {
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Access { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+impl From<PathError> for io::Error {
+    /// Returns the error of the operating system, if it is the reason.
+    fn from(error: PathError) -> Self {
+        match error {
+            PathError::Access { source, .. } => source,
+            other => Self::other(other),
+        }
     }
 }

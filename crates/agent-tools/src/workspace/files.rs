@@ -1,5 +1,6 @@
 //! Files of a workspace for the program itself, for example for a server that shows them to its user.
 
+use std::fs::File;
 use std::io::Read as _;
 
 use super::{Intent, PathError, Workspace};
@@ -87,6 +88,16 @@ impl Workspace {
             entries.push(FolderEntry { name: item.name.to_string_lossy().into_owned(), kind, bytes });
         }
         Ok((entries, total))
+    }
+
+    /// Opens a regular file for reading. Use it for a `FileWatch` of `agent_session`, which then looks only at files that the
+    /// tools can read.
+    ///
+    /// # Errors
+    /// Returns [`PathError`] if the path is refused, or does not name a regular file that can be read.
+    pub fn open_file(&self, path: &str) -> Result<File, PathError> {
+        let (file, _) = self.place(path, Intent::Read)?.open_file()?;
+        Ok(file)
     }
 
     /// Returns the content of a regular file with at most `limit` bytes.

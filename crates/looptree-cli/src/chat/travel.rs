@@ -71,7 +71,7 @@ impl Chat<'_> {
     }
 
     fn warn(&self, arrival: &Arrival) {
-        let differences = arrival.differences(&self.setup.root);
+        let differences = self.setup.watch.differences(&arrival.files);
         for difference in &differences {
             self.screen.paragraph(Style::Plain, "", &format!("warning: {}", brief(&difference.to_string())));
         }

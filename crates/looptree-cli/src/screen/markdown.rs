@@ -8,6 +8,10 @@ use termimad::{CompoundStyle, MadSkin};
 use super::{Screen, Style};
 use crate::text::{plain, wrap};
 
+/// The maximum number of bytes of a line or a table that is rendered, and that a terminal waits for: 16 KiB. The work for the
+/// marks of a line, and for each further piece of it, grows with its length.
+const MAX_RENDERED: usize = 16 << 10;
+
 /// The text of a reply that is not shown yet.
 #[derive(Debug, Default)]
 pub(super) struct Markdown {
@@ -20,9 +24,14 @@ pub(super) struct Markdown {
 impl Markdown {
     /// Adds a piece and returns the lines that it completes.
     pub(super) fn push(&mut self, piece: &str, screen: &Screen) -> String {
+        let known = self.pending.len();
         self.pending.push_str(piece);
-        let Some(end) = self.pending.rfind('\n') else { return String::new() };
-        let rest = self.pending.split_off(end + 1);
+        let end = match piece.rfind('\n') {
+            Some(at) => known + at + 1,
+            None if screen.live && self.pending.len() > MAX_RENDERED => self.pending.len(),
+            None => return String::new(),
+        };
+        let rest = self.pending.split_off(end);
         let lines = std::mem::replace(&mut self.pending, rest);
         lines.lines().map(|line| self.line(line, screen)).collect()
     }
@@ -36,9 +45,10 @@ impl Markdown {
         shown
     }
 
-    /// The line that is being written.
+    /// Returns the end of the line that is being written.
     pub(super) fn unfinished(&self) -> &str {
-        &self.pending
+        let start = self.pending.ceil_char_boundary(self.pending.len().saturating_sub(MAX_RENDERED));
+        self.pending.get(start..).unwrap_or_default()
     }
 
     fn line(&mut self, line: &str, screen: &Screen) -> String {
@@ -53,7 +63,7 @@ impl Markdown {
         if self.in_code {
             return format!("  {}\n", screen.paint(Style::Cyan, &line));
         }
-        if line.trim_start().starts_with('|') {
+        if line.trim_start().starts_with('|') && self.table.len() + line.len() < MAX_RENDERED {
             self.table.push_str(&line);
             self.table.push('\n');
             return String::new();
@@ -192,9 +202,12 @@ fn numbered(line: &str) -> Option<(&str, &str)> {
 }
 
 fn rendered(text: &str, screen: &Screen) -> String {
+    let width = screen.text_width();
+    if text.len() > MAX_RENDERED {
+        return wrap(text, width).join("\n") + "\n";
+    }
     let text = &links(text);
     let skin = skin(screen);
-    let width = screen.text_width();
     if let Some((number, text)) = numbered(text) {
         let inner = width.saturating_sub(number.len()).max(8);
         let body = skin.text(text, Some(inner)).to_string();

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result};
 use looptree::BudgetLimits;
 use looptree::model::Secret;
 use looptree::serve::Key;
+use looptree::tools::bounded::BoundedFolder;
 use serde::Deserialize;
 
 use crate::exit::usage;
@@ -64,18 +65,19 @@ pub(super) fn read(file: Option<&Path>) -> Result<(Vec<Key>, String)> {
 
 fn of_file(file: &Path) -> Result<Vec<Key>> {
     let shown = file.display();
-    let facts = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?;
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
+        let facts = std::fs::metadata(file).with_context(|| format!("cannot read {shown}"))?;
         if facts.permissions().mode() & 0o077 != 0 {
             return Err(usage(format!("{shown} can be read by other accounts; run chmod 600 {shown}")));
         }
     }
-    if facts.len() > MAX_FILE {
+    let read = BoundedFolder::read_named(file, MAX_FILE).with_context(|| format!("cannot read {shown}"))?;
+    if read.truncated {
         return Err(usage(format!("{shown} is larger than {MAX_FILE} bytes")));
     }
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {shown}"))?;
+    let text = String::from_utf8(read.bytes).with_context(|| format!("cannot read {shown}"))?;
     let entries: File = toml::from_str(&text).map_err(|error| usage(format!("{shown}: {error}")))?;
     let keys: Result<Vec<Key>> = entries.key.iter().map(|entry| key(entry, file)).collect();
     let keys = keys?;

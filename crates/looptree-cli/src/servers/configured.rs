@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use looptree::tools::bounded::BoundedFolder;
 use looptree::tools::mcp::{McpConfig, McpServer};
 use serde_json::{Value, json};
 
@@ -116,11 +117,11 @@ fn server(name: &str, entry: &Value, source: &Source, root: &Path) -> Result<Opt
 /// Reads a file with servers, in the form that other agents use as well.
 fn read(path: &Path) -> Result<serde_json::Map<String, Value>> {
     let wrong = |why: &dyn fmt::Display| usage(format!("--mcp-config {}: {why}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| wrong(&error))?.len();
-    if size > MAX_BYTES {
+    let read = BoundedFolder::read_named(path, MAX_BYTES).map_err(|error| wrong(&error))?;
+    if read.truncated {
         return Err(wrong(&format!("the file has more than {MAX_BYTES} bytes")));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let text = String::from_utf8(read.bytes).map_err(|error| wrong(&error))?;
     // Checks the form of the file; the entries are read one by one.
     McpConfig::parse(&text, |_| None).map_err(|error| wrong(&error))?;
     let mut value: Value =

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use looptree::prelude::*;
 use looptree::session::{Salvaged, SessionSummary};
+use looptree::tools::bounded::BoundedFolder;
 
 use super::{new_id, resolve, write_new};
 use crate::exit::{Exit, usage};
@@ -81,16 +82,10 @@ fn nothing(id: &str) -> String {
 }
 
 fn is_database(file: &Path) -> Result<bool> {
-    use std::io::Read as _;
-    let cannot = || format!("cannot read {}", file.display());
-    let mut head = Vec::new();
     let length = u64::try_from(DATABASE.len())?;
-    std::fs::File::open(file)
-        .with_context(cannot)?
-        .take(length)
-        .read_to_end(&mut head)
-        .with_context(cannot)?;
-    Ok(head == DATABASE)
+    let head =
+        BoundedFolder::read_named(file, length).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(head.bytes == DATABASE)
 }
 
 /// Salvages the session of a file. Its journal and its file are in the same folder, and their names contain its id.

@@ -4,15 +4,21 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use etcetera::BaseStrategy as _;
+use looptree::tools::PathError;
+use looptree::tools::bounded::{Bounded, BoundedFolder};
 use looptree::tools::skills::SkillSet;
 
-use super::{Settings, project_folders};
+use super::Settings;
+use super::folders::{ProjectFolders, project_folders};
 
-/// The most that is taken from one file with instructions.
-const MAX_BYTES: usize = 64 << 10;
+/// The maximum number of bytes that are read of one file with instructions: 64 KiB.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// The name of a file with instructions for agents.
 const FILE: &str = "AGENTS.md";
+
+/// The folder of a project's skills.
+const SKILLS: &str = ".looptree/skills";
 
 /// Instructions from files, and the skills.
 #[derive(Debug, Default)]
@@ -26,50 +32,71 @@ pub(crate) struct Instructions {
 }
 
 impl Instructions {
-    /// Reads AGENTS.md of the user and the project, and the skills of both.
-    pub(crate) fn read(settings: &Settings, root: &Path) -> Result<Self> {
-        let mut this = Self::default();
+    /// Reads AGENTS.md of the user and the project, and the skills of both, on a thread for blocking work.
+    pub(crate) async fn read(settings: &Settings, root: &Path) -> Result<Self> {
         let platform = etcetera::base_strategy::choose_native_strategy().ok();
         let user = platform.map(|platform| platform.config_dir().join("looptree"));
-        let mut files: Vec<PathBuf> = user.iter().map(|folder| folder.join(FILE)).collect();
-        let mut skills: Vec<PathBuf> = user.iter().map(|folder| folder.join("skills")).collect();
-        skills.extend(settings.skills.value.clone().unwrap_or_default());
-        if settings.project_context.value.unwrap_or(true) {
-            let folders = project_folders(root);
-            // A link out of the project could send any file of the user to the vendor of the model.
-            let top = folders.folders.last().and_then(|top| top.canonicalize().ok());
-            let inside = |path: &PathBuf| {
-                path.canonicalize().is_ok_and(|real| top.as_ref().is_some_and(|top| real.starts_with(top)))
-            };
-            let of_project = |name: &str| folders.named(name).rev().filter(inside).collect::<Vec<_>>();
-            if let Some(foreign) = &folders.foreign {
-                this.notes.push(format!(
-                    "ignored: the repository above {}, because others can write to this folder; chmod go-w makes it yours",
-                    foreign.display()
-                ));
+        let named = settings.skills.value.clone().unwrap_or_default();
+        let root = settings.project_context.value.unwrap_or(true).then(|| root.to_owned());
+        let read = move || Self::of(user.as_deref(), named, root.as_deref());
+        tokio::task::spawn_blocking(read).await.context("reading the instructions failed")
+    }
+
+    fn of(user: Option<&Path>, named: Vec<PathBuf>, root: Option<&Path>) -> Self {
+        let mut this = Self::default();
+        if let Some(user) = user {
+            let file = user.join(FILE);
+            // The user can keep the own file elsewhere, and link to it.
+            this.add(BoundedFolder::read_named(&file, MAX_BYTES), file);
+        }
+        let own = user.map(|user| user.join("skills")).into_iter().chain(named);
+        this.skills = SkillSet::load(own.filter(|folder| folder.is_dir()));
+        if let Some(root) = root {
+            this.add_project(&project_folders(root));
+        }
+        this.notes.extend(this.skills.notes().iter().map(|note| format!("skills: {note}")));
+        this
+    }
+
+    /// Adds what the folders of a project have. No link in them is followed: it could send any file of the user to the vendor of
+    /// the model.
+    fn add_project(&mut self, project: &ProjectFolders) {
+        if let Some(foreign) = &project.foreign {
+            self.notes.push(format!(
+                "ignored: the repository above {}, because others can write to this folder; chmod go-w makes it yours",
+                foreign.display()
+            ));
+        }
+        for file in project.named(FILE).rev() {
+            let folder = BoundedFolder::open(file.parent().unwrap_or(&file));
+            self.add(folder.and_then(|folder| folder.read(FILE, MAX_BYTES)), file);
+        }
+        let mut skills = Vec::new();
+        for path in project.named(SKILLS).rev() {
+            let above = path.ancestors().nth(Path::new(SKILLS).components().count()).unwrap_or(&path);
+            match BoundedFolder::open(above).and_then(|folder| folder.folder(SKILLS)) {
+                Ok(folder) => skills.push(folder),
+                Err(error) if error.is_not_found() => {}
+                Err(error) => self.notes.push(format!("skills: {error}")),
             }
-            files.extend(of_project(FILE));
-            skills.extend(of_project(".looptree/skills"));
         }
-        for file in files.into_iter().filter(|file| file.is_file()) {
-            let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-            let mut text = String::from_utf8_lossy(&bytes).into_owned();
-            if text.len() > MAX_BYTES {
-                let end = (0..=MAX_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-                text.truncate(end);
-                this.notes.push(format!(
-                    "{} has more than {MAX_BYTES} bytes; the rest is left out",
-                    file.display()
-                ));
-            }
-            this.text.push_str(&format!("\n\n# Instructions from {}\n\n{}", file.display(), text.trim()));
-            this.files.push(file);
+        self.skills.merge(SkillSet::load_folders(&skills));
+    }
+
+    /// Adds the text of a file, if it exists and can be read.
+    fn add(&mut self, read: Result<Bounded, PathError>, file: PathBuf) {
+        let read = match read {
+            Ok(read) => read,
+            Err(error) if error.is_not_found() => return,
+            Err(error) => return self.notes.push(error.to_string()),
+        };
+        if read.truncated {
+            self.notes
+                .push(format!("{} has more than {MAX_BYTES} bytes; the rest is left out", file.display()));
         }
-        this.skills = SkillSet::load(skills.into_iter().filter(|folder| folder.is_dir()));
-        for note in this.skills.notes() {
-            this.notes.push(format!("skills: {note}"));
-        }
-        Ok(this)
+        let text = read.into_text();
+        self.text.push_str(&format!("\n\n# Instructions from {}\n\n{}", file.display(), text.trim()));
+        self.files.push(file);
     }
 
     /// Returns a system prompt with the instructions at its end.

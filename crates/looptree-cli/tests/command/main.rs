@@ -11,6 +11,7 @@
 
 mod acp;
 mod answers;
+mod bounded_reading;
 mod chat;
 mod chat_safety;
 mod config;

@@ -118,6 +118,11 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
             call(tool, &json!({ "task": task }), messages.len())
         }
         ("use", true) => said(format!("The other one said: {}", text(messages.last().unwrap()))),
+        // A call with its arguments as JSON.
+        ("call", false) => {
+            let (tool, arguments) = what.split_once(' ').unwrap();
+            call(tool, &serde_json::from_str(arguments).unwrap(), messages.len())
+        }
         ("write", false) => {
             call("write_file", &json!({"path": "notes.txt", "content": format!("{what}\n")}), messages.len())
         }

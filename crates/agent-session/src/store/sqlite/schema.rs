@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::super::database::number as signed;
-use super::super::files::owner_only;
+use super::super::files::{open_now, owner_only};
 use super::Failure;
 use crate::error::SessionError;
 
@@ -92,7 +92,7 @@ fn make_file(path: &Path, content: Content) -> Result<(), SessionError> {
     options.open(path).map_err(SessionError::io(path, "opened"))?;
     // SQLite treats a file that is shorter than a page as empty and would overwrite it.
     let mut begin = Vec::new();
-    let file = std::fs::File::open(path).map_err(SessionError::io(path, "opened"))?;
+    let file = open_now(path).map_err(SessionError::io(path, "opened"))?;
     file.take(SHORTEST as u64).read_to_end(&mut begin).map_err(SessionError::io(path, "read"))?;
     if begin.is_empty() && content == Content::Tables {
         return Err(tables_are_missing().named(path, "opened"));

@@ -10,7 +10,7 @@ use super::BranchWorkspaceError;
 use crate::dir::Dir;
 
 /// The maximum size of a file with settings or with the name of a place: 1 MiB.
-const MAX_SETTINGS_BYTES: u64 = 1 << 20;
+pub(super) const MAX_SETTINGS_BYTES: u64 = 1 << 20;
 
 /// The maximum number of entries to look at. Git waits for at most its time limit on the entries behind it.
 const MAX_ENTRIES: usize = 2_000_000;

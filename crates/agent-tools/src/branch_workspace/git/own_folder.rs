@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use super::BranchWorkspaceError;
 use super::repository::Repository;
 use super::run::git;
+use crate::bounded::BoundedFolder;
 
 /// The maximum size of the repository's own file of ignored names.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
@@ -136,16 +137,7 @@ fn config(repository: &Repository) -> String {
 
 /// Returns the repository's own list of ignored names, which is in no commit.
 fn excluded(common: &Path) -> Vec<u8> {
-    use std::io::Read as _;
-
-    let path = common.join("info/exclude");
-    let mut bytes = Vec::new();
-    // Opening a pipe would block. A file that is missing or cannot be read excludes nothing.
-    if std::fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_file())
-        && let Ok(file) = std::fs::File::open(&path)
-        && file.take(MAX_EXCLUDE_BYTES).read_to_end(&mut bytes).is_err()
-    {
-        bytes.clear();
-    }
-    bytes
+    // A file that is missing or cannot be read excludes nothing.
+    let read = BoundedFolder::open(common).and_then(|folder| folder.read("info/exclude", MAX_EXCLUDE_BYTES));
+    read.map(|read| read.bytes).unwrap_or_default()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::BranchWorkspaceError;
+use super::files::MAX_SETTINGS_BYTES;
 use super::run::git;
+use crate::bounded::{Bounded, BoundedFolder};
 
 /// Settings of the repository and of the user that decide about the content of files and that name no program.
 const SETTINGS: &str = "^core\\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|longpaths)$";
@@ -127,7 +129,8 @@ async fn points_back(dot_git: &Path, top: &Path, own: &Path, common: &Path) -> b
         ];
         return git(top, &parts, &[]).await.is_ok_and(|tree| is_same(&own.join(tree), top));
     }
-    let back = std::fs::read_to_string(own.join("gitdir")).unwrap_or_default();
+    let back = BoundedFolder::open(own).and_then(|own| own.read("gitdir", MAX_SETTINGS_BYTES));
+    let back = back.map(Bounded::into_text).unwrap_or_default();
     own.parent().is_some_and(|above| is_same(above, &common.join("worktrees")))
         && is_same(&own.join(back.trim_end_matches(['\n', '\r'])), dot_git)
 }

@@ -41,3 +41,21 @@ fn an_address_with_control_characters_is_shown_escaped() {
     assert!(!shown.contains(['\u{7}', '\u{202e}', '\r']), "{shown:?}");
     assert!(!shown.contains("\u{1b}]"), "{shown:?}");
 }
+
+/// The text is one line in small pieces, as a model can send it. Work that grows with the square of the line takes minutes.
+#[test]
+fn a_line_of_a_million_brackets_is_shown_whole_within_bounded_work() {
+    let mut screen = Screen::new(crate::screen::Stream::Out, crate::args::Color::Always);
+    screen.live = true;
+    for (piece, end) in [("[[[[[[[[", "](u)"), ("|a|a|a|\n", "|"), ("********", "*")] {
+        let mut markdown = Markdown::default();
+        let mut shown = String::new();
+        for _ in 0..125_000 {
+            shown.push_str(&markdown.push(piece, &screen));
+            assert!(markdown.unfinished().len() <= MAX_RENDERED);
+        }
+        shown.push_str(&markdown.push(end, &screen));
+        shown.push_str(&markdown.end(&screen));
+        assert!(shown.len() > 100_000, "{piece}: {}", shown.len());
+    }
+}

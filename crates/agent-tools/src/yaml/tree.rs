@@ -8,51 +8,31 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::error::OpenApiError;
-use super::{MAX_SPEC_BYTES, MAX_SPEC_VALUES};
-
-/// Parses a YAML text.
-///
-/// # Errors
-/// Returns an error if the text is not valid YAML or if it exceeds a limit after its aliases are expanded.
-pub(super) fn yaml(text: &str) -> Result<Value, OpenApiError> {
-    let mut budget = Budget { values: MAX_SPEC_VALUES, bytes: MAX_SPEC_BYTES, spent: None };
-    let parsed = Tree(&mut budget).deserialize(yaml_serde::Deserializer::from_str(text));
-    // The limit is the cause of the parser's error.
-    if let Some(limit) = budget.spent {
-        return Err(limit.error());
-    }
-    let value = parsed.map_err(|source| OpenApiError::Yaml { source })?;
-    // Merge keys are a feature of YAML 1.1 that is still in use.
-    if text.contains("<<:") {
-        return merged(value).map_err(|source| OpenApiError::Yaml { source });
-    }
-    Ok(value)
-}
-
 /// The number of values and the bytes of texts that are still allowed.
-struct Budget {
+pub(crate) struct Budget {
     values: usize,
     bytes: usize,
     spent: Option<Limit>,
 }
 
-#[derive(Clone, Copy)]
-enum Limit {
+/// The limit that a text exceeds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
     Values,
     Bytes,
 }
 
-impl Limit {
-    fn error(self) -> OpenApiError {
-        match self {
-            Self::Values => OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES },
-            Self::Bytes => OpenApiError::TooLarge { limit: MAX_SPEC_BYTES },
-        }
-    }
-}
-
 impl Budget {
+    pub(crate) fn new(values: usize, bytes: usize) -> Self {
+        Self { values, bytes, spent: None }
+    }
+
+    /// Returns the limit that the text exceeded, which is then the cause of the parser's error.
+    #[cfg(feature = "openapi")]
+    pub(crate) fn exceeded(&self) -> Option<Limit> {
+        self.spent
+    }
+
     fn value<E: Error>(&mut self) -> Result<(), E> {
         match self.values.checked_sub(1) {
             Some(left) => self.values = left,
@@ -71,12 +51,12 @@ impl Budget {
 
     fn spent<E: Error>(&mut self, limit: Limit) -> E {
         self.spent = Some(limit);
-        E::custom("the limit on the size is reached")
+        E::custom("it has too many values, or its aliases expand to too much; write it shorter")
     }
 }
 
-/// A value.
-struct Tree<'a>(&'a mut Budget);
+/// Builds a value within a budget.
+pub(crate) struct Tree<'a>(pub(crate) &'a mut Budget);
 
 impl<'de> DeserializeSeed<'de> for Tree<'_> {
     type Value = Value;
@@ -178,7 +158,8 @@ impl Visitor<'_> for Name<'_> {
 
 /// Replaces each `<<` by the fields of its value. The fields of the object itself take precedence, and those of earlier
 /// values over those of later ones. Values are moved, so the tree does not grow.
-fn merged(value: Value) -> Result<Value, yaml_serde::Error> {
+#[cfg(feature = "openapi")]
+pub(crate) fn merged(value: Value) -> Result<Value, yaml_serde::Error> {
     match value {
         Value::Array(items) => items.into_iter().map(merged).collect::<Result<_, _>>().map(Value::Array),
         Value::Object(fields) => {

@@ -38,7 +38,7 @@ fn script() -> ScriptedProvider {
 fn ask(question: &Question) -> Result<Answer> {
     match question.approval() {
         Some(call) => println!("{call}"), // the tool and every argument, with invisible characters escaped
-        None => println!("{}", looptree::event::printable(&question.text)),
+        None => println!("{}", looptree::event::Printable::line(&question.text)),
     }
     print!("Allow? [y/N] ");
     std::io::stdout().flush()?;

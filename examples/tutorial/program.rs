@@ -41,7 +41,7 @@ fn read_line(prompt: &str) -> std::io::Result<Option<String>> {
 fn ask(question: &Question) -> std::io::Result<Answer> {
     match question.approval() {
         Some(call) => println!("\n{call}"),
-        None => println!("\n{}", looptree::event::printable(&question.text)),
+        None => println!("\n{}", looptree::event::Printable::line(&question.text)),
     }
     let is_allowed = read_line("Allow? [y/N] ")?.is_some_and(|line| line == "y");
     Ok(if is_allowed { Answer::Allow } else { Answer::deny("the user did not allow this call") })

@@ -37,7 +37,7 @@ mod unknown_model;
 
 use serde::{Deserialize, Serialize};
 
-pub use approval::{ApprovalHash, ApprovalHashError, ApprovalView, ToolSnapshot, printable};
+pub use approval::{ApprovalHash, ApprovalHashError, ApprovalView, Printable, ToolSnapshot};
 pub use group::{ParallelLoopEnd, ParallelLoopStart};
 pub use new_messages::{NewMessages, ReadMessagesError, StoredMessages};
 pub use notes::{

@@ -45,7 +45,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use crate::environment::INHERITED;
-pub use command_rules::{DenyPattern, runs_only};
+pub use command_rules::{DenyPattern, plain_commands, runs_only};
 pub use output::BashError;
 pub use slots::{CommandSlots, FILES_PER_COMMAND, MAX_COMMANDS, MAX_WAIT};
 

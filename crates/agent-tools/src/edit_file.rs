@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 pub use error::EditFileError;
 
 use crate::blocking::{interruptible, to_completion};
-use crate::file_change::FileChange;
+use crate::file_change::{Contents, FileChange, MAX_COMPARED_BYTES};
 use crate::text::lines;
 use crate::workspace::{FileLock, Intent, Place};
 use crate::{PathError, Workspace};
@@ -190,6 +190,16 @@ fn edit(
     let changes = [FileChange::between(path, Some(&before), Some(&after))];
     let details = json!({"path": path, "old_lines": old, "new_lines": new, "changes": changes});
     Ok(ToolResult::text(text).with_details(details))
+}
+
+/// Returns what a call would change in a file that can be compared; `None` if it would fail.
+pub(crate) fn planned(workspace: &Workspace, arguments: &Value) -> Option<Contents> {
+    let args = EditFileArgs::deserialize(with_known_names(arguments.clone())).ok()?;
+    let (path, edits) = args.into_parts().ok()?;
+    workspace.place(&path, Intent::Write).ok()?;
+    let before = workspace.read_bytes(&path, MAX_COMPARED_BYTES as u64).ok()?;
+    let after = apply::apply(&path, &before, &edits).ok()?;
+    Some((path, Some(before), after))
 }
 
 fn read(place: &Place, path: &str) -> Result<Vec<u8>, EditFileError> {

@@ -27,11 +27,14 @@ pub const MAX_DIFF_BYTES: usize = 64 * 1024;
 /// The maximum size of a file whose lines are compared: 1 MiB. For a larger file the diff is empty.
 pub const MAX_COMPARED_BYTES: usize = 1024 * 1024;
 
-/// The time after which the comparison of two files takes the shortest way, which finds less that is equal.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// The time after which the comparison of two files takes the shortest way, which finds less that is equal. A question waits for it.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// The number of unchanged lines around a change.
 const CONTEXT: usize = 3;
+
+/// The path of a change that is planned, the content now, and the content after it.
+pub(crate) type Contents = (String, Option<Vec<u8>>, Vec<u8>);
 
 /// What happened to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,8 +17,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::blocking::{interruptible, to_completion};
-use crate::file_change::{FileChange, MAX_COMPARED_BYTES};
-use crate::workspace::{FileLock, Intent, Place};
+use crate::file_change::{Contents, FileChange, MAX_COMPARED_BYTES};
+use crate::workspace::{FileLock, Intent, Place, ReadFileBytesError};
 use crate::{PathError, Workspace};
 
 /// The `write_file` tool. It creates missing folders, and replaces an existing file as a whole.
@@ -127,6 +127,18 @@ impl Tool for WriteFileTool {
         })
         .await?
     }
+}
+
+/// Returns what a call would change in a file that can be compared; `None` if it would fail.
+pub(crate) fn planned(workspace: &Workspace, arguments: &Value) -> Option<Contents> {
+    let WriteFileArgs { path, content } = WriteFileArgs::deserialize(arguments).ok()?;
+    workspace.place(&path, Intent::Write).ok()?;
+    let before = match workspace.read_bytes(&path, MAX_COMPARED_BYTES as u64) {
+        Ok(before) => Some(before),
+        Err(ReadFileBytesError::Path(error)) if error.is_not_found() => None,
+        Err(_) => return None,
+    };
+    Some((path, before, content.into_bytes()))
 }
 
 /// The content of a file before it is written.

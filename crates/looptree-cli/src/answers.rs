@@ -3,16 +3,15 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
-use looptree::Timestamp;
 use looptree::prelude::*;
 use looptree::session::Unfinished;
+use looptree::{Question, Timestamp};
 
-use crate::args::YesNo;
+use crate::args::{Color, YesNo};
 use crate::exit::Exit;
-use crate::screen::Screen;
+use crate::screen::{Screen, Stream, Styled, brief, question};
 use crate::sessions::resolve;
 use crate::settings::Settings;
-use crate::text::{brief, question};
 
 /// Shows every question that waits in a directory's sessions.
 pub(crate) async fn list(store: &JsonStore, settings: &Settings, screen: &Screen) -> Result<Exit> {
@@ -40,9 +39,10 @@ pub(crate) async fn list(store: &JsonStore, settings: &Settings, screen: &Screen
 /// Shows the questions of a run, and how to answer them.
 pub(crate) fn show(run: &Unfinished, settings: &Settings, screen: &Screen) {
     let since = run.since.to_rfc3339();
-    screen.line(&format!("session {} waits since {since}: {}", run.session_id, brief(&run.prompt)));
+    screen
+        .line(Styled::from(format!("session {} waits since {since}: ", run.session_id)) + brief(&run.prompt));
     for asked in &run.questions {
-        screen.line(&question(asked));
+        screen.line(question(asked));
         let hash =
             asked.approval().map(|view| format!(" --hash {}", view.hash().prefix())).unwrap_or_default();
         for word in ["yes", "no"] {
@@ -50,6 +50,11 @@ pub(crate) fn show(run: &Unfinished, settings: &Settings, screen: &Screen) {
                 .line(&format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
         }
     }
+}
+
+/// Shows the question beside an error, on the standard error.
+fn report(asked: &Question) {
+    Screen::new(Stream::Err, Color::Never).error_line(question(asked));
 }
 
 /// Stores the answer to the first question of a session. No model is called; `--resume` continues the run.
@@ -78,16 +83,17 @@ pub(crate) async fn answer(
         None => store.answer(session, asked.id.clone(), answer, now).await?,
         Some(view) => {
             if let Some(hash) = hash.filter(|hash| !view.hash().matches(hash)) {
-                bail!("the session asks about another call than {hash}:\n{}", question(&asked));
+                report(&asked);
+                bail!("the session asks about another call than {hash}, the one above");
             }
             if hash.is_none() && answer == Answer::Allow {
-                let hash = view.hash();
-                bail!("name the call to allow it, with --hash {}:\n{}", hash.prefix(), question(&asked));
+                report(&asked);
+                bail!("name the call above to allow it, with --hash {}", view.hash().prefix());
             }
             store.answer_approval(session, &view, answer, now).await?
         }
     };
-    screen.line(&question(&asked));
+    screen.line(question(&asked));
     screen.line(&format!("answered: {}", if word == YesNo::Yes { "yes" } else { "no" }));
     if left.questions.is_empty() {
         screen.line(&format!("continue it with: {}", settings.resume(session)));

@@ -1,28 +1,34 @@
 //! Asking before something changes, and what was allowed for the rest of the chat.
 
+mod commands;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use looptree::Question;
 use looptree::hooks::ToolCallInfo;
 use looptree::prelude::*;
-use looptree::tools::bash;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::args::Approve;
+use crate::screen::Styled;
 
 /// Tools that run programs.
 const COMMANDS: [&str; 1] = ["bash"];
+
+/// Tools that change files of the workspace and do nothing else. The name of a tool of an MCP server begins with that of the server.
+const EDITS: [&str; 3] = ["write_file", "edit_file", "apply_patch"];
 
 /// What is allowed without a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Grant {
     /// Every call of a tool.
     Tool(String),
-    /// Commands of `bash` that run nothing but this program with this first argument, such as `cargo test`.
+    /// Commands of `bash` that run nothing but this program with this subcommand and [listed](commands) arguments, such as `cargo test`.
     Command(String),
-    /// This command of `bash`, letter by letter.
-    Line(String),
+    /// This call, word for word.
+    Call { tool: String, arguments: Value },
 }
 
 /// Whether an approver can be reached.
@@ -171,47 +177,38 @@ impl Approvals {
 }
 
 /// Returns whether a grant applies to a call.
-fn covers(grant: &Grant, tool: &str, arguments: &serde_json::Value) -> bool {
+fn covers(grant: &Grant, tool: &str, arguments: &Value) -> bool {
     match grant {
         Grant::Tool(name) => name == tool,
-        Grant::Command(prefix) => COMMANDS.contains(&tool) && bash::runs_only([prefix.as_str()])(arguments),
-        Grant::Line(line) => COMMANDS.contains(&tool) && command(arguments) == line,
+        Grant::Command(prefix) => {
+            COMMANDS.contains(&tool) && commands::covered(command(arguments)).as_ref() == Some(prefix)
+        }
+        Grant::Call { tool: name, arguments: known } => name == tool && known == arguments,
     }
 }
 
-/// Programs whose first word after the name is a subcommand. Of every other program, it can be a file, a host or a further program.
-const HAVE_SUBCOMMANDS: [&str; 17] = [
-    "bazel", "bun", "cargo", "deno", "dotnet", "gh", "git", "go", "gradle", "mvn", "npm", "pip", "pnpm",
-    "poetry", "rustup", "uv", "yarn",
-];
-
-/// Returns the grant that "always" gives for a call: every call for a tool that is no command, and for a command the program with
-/// its subcommand if it runs nothing else, such as `cargo test`. For a program that is not known to have subcommands it is this
-/// command alone: a program such as `rm` or `python` does whatever its arguments say.
-pub(crate) fn always(tool: &str, arguments: &serde_json::Value) -> Grant {
-    if !COMMANDS.contains(&tool) {
+/// Returns the grant that "always" gives for a call: every call of a tool that edits files of the workspace; for a command of which it is
+/// known with which arguments it runs no other program, its program and subcommand with these; and otherwise this call alone. The tool
+/// of an MCP server, for example, can do whatever its arguments say.
+pub(crate) fn always(tool: &str, arguments: &Value) -> Grant {
+    if EDITS.contains(&tool) {
         return Grant::Tool(tool.to_owned());
     }
-    let line = command(arguments);
-    let mut words = line.split_whitespace();
-    let is_name = |word: &&str| {
-        word.starts_with(|c: char| c.is_ascii_lowercase())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
-    let program = words.next().filter(|program| HAVE_SUBCOMMANDS.contains(program));
-    let pair = program.zip(words.next().filter(is_name));
-    let prefix = pair.map(|(program, second)| Grant::Command(format!("{program} {second}")));
-    prefix.filter(|grant| covers(grant, tool, arguments)).unwrap_or_else(|| Grant::Line(line.to_owned()))
+    let covered = if COMMANDS.contains(&tool) { commands::covered(command(arguments)) } else { None };
+    match covered {
+        Some(prefix) => Grant::Command(prefix),
+        None => Grant::Call { tool: tool.to_owned(), arguments: arguments.clone() },
+    }
 }
 
-fn command(arguments: &serde_json::Value) -> &str {
-    arguments.get("command").and_then(serde_json::Value::as_str).unwrap_or_default()
+fn command(arguments: &Value) -> &str {
+    arguments.get("command").and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the grant that "always" gives for the call of a question; `None` for a question about a budget, which is no approval.
 pub(crate) fn always_of(question: &Question) -> Option<Grant> {
     let call = question.call.as_ref().filter(|_| question.budget.is_none())?;
-    let arguments = question.approval().map_or(serde_json::Value::Null, |view| view.arguments);
+    let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
     Some(always(call.name.as_str(), &arguments))
 }
 
@@ -228,16 +225,23 @@ pub(crate) fn refused(reason: &str) -> String {
 const MAX_DESCRIBED: usize = 80;
 
 /// Describes a grant for the user.
-pub(crate) fn described(grant: &Grant) -> String {
-    match grant {
+pub(crate) fn described(grant: &Grant) -> Styled {
+    let text = match grant {
         Grant::Tool(name) => format!("every call of {name}"),
-        Grant::Command(prefix) => format!("commands that run only `{prefix} ...`"),
-        // The question shows a longer one.
-        Grant::Line(line) if line.contains('\n') || line.len() > MAX_DESCRIBED => {
-            "exactly this command".to_owned()
+        Grant::Command(prefix) if prefix.starts_with("git ") => {
+            format!("commands that run only `{prefix} ...` with options that run no other program")
         }
-        Grant::Line(line) => format!("exactly this command: {}", looptree::event::printable(line)),
-    }
+        Grant::Command(prefix) => format!(
+            "commands that run only `{prefix} ...` with options that run no other program but the project's own code"
+        ),
+        Grant::Call { tool, arguments } if COMMANDS.contains(&tool.as_str()) => match command(arguments) {
+            // The question shows a longer one.
+            line if line.contains('\n') || line.len() > MAX_DESCRIBED => "exactly this command".to_owned(),
+            line => format!("exactly this command: {line}"),
+        },
+        Grant::Call { tool, .. } => format!("exactly this call of {tool}"),
+    };
+    Styled::from(text)
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use looptree::prelude::*;
 use looptree::session::Point;
 
 use crate::exit::Exit;
-use crate::screen::{Screen, Style};
+use crate::screen::{Screen, Style, Styled};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::text::chain;
@@ -123,11 +123,7 @@ impl Chat<'_> {
         }
         let mut editor = Editor::new(self.screen, Arc::clone(&self.ending));
         if let Some(task) = task {
-            self.screen.line(&format!(
-                "{} {}",
-                self.screen.paint(Style::Bold, ">"),
-                crate::text::plain(task)
-            ));
+            self.screen.line(self.screen.paint(Style::Bold, ">") + " " + Styled::prose(task));
             last = self.prompt(task).await?;
         }
         // A task that is recorded is the whole conversation.
@@ -159,7 +155,7 @@ impl Chat<'_> {
                         Ok(true) => {}
                         Ok(false) => return Ok(Exit::Done),
                         // An error of a command ends neither the program nor the conversation.
-                        Err(error) => self.screen.paragraph(Style::Red, "", &chain(&error)),
+                        Err(error) => self.screen.paragraph(Style::Red, "", Styled::prose(&chain(&error))),
                     },
                 },
             }
@@ -188,7 +184,7 @@ impl Chat<'_> {
     fn greet(&self) {
         let model = self.setup.agent.model();
         let screen = self.screen;
-        screen.line(&screen.paint(Style::Bold, &format!("looptree {}", env!("CARGO_PKG_VERSION"))));
+        screen.line(screen.paint(Style::Bold, format!("looptree {}", env!("CARGO_PKG_VERSION"))));
         screen.paragraph(Style::Plain, "", &format!("model: {} ({})", model.name, model.provider));
         screen.paragraph(Style::Plain, "", &format!("directory: {}", self.setup.root.display()));
         for note in &self.setup.notes {

@@ -12,11 +12,10 @@ use looptree::prelude::*;
 
 use crate::choose::three_ways;
 use crate::exit::Exit;
-use crate::screen::{Screen, Style};
+use crate::screen::{Screen, Style, Styled};
 use crate::servers::Servers;
 use crate::settings::Settings;
 use crate::setup::{SYSTEM_PROMPT, sessions_of};
-use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// The provider's name of the recording.
@@ -28,7 +27,7 @@ const TASK: &str = "The tests of this project fail. Find out why, repair it, and
 pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     if let Err(reason) = cargo_works().await {
         screen.line(&format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
-        screen.line(&three_ways());
+        screen.line(Styled::prose(&three_ways()));
         return Ok(Exit::Failed);
     }
     screen.paragraph(
@@ -45,7 +44,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
 
     let workspace = Workspace::open(&root)?;
     let (shell, held) = crate::sandbox::shell(settings, &workspace).await?;
-    screen.line(&held);
+    screen.line(Styled::prose(&held));
     let shell = shell.with_env(TARGET, target_of(&root));
     let mut agent = BasicAgent::new(recording::model())
         .with_provider(recording::Recording)
@@ -67,7 +66,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     for id in sessions {
         screen.line(&format!("session: {}", store.path_of(&id)?.display()));
     }
-    screen.line(&three_ways());
+    screen.line(Styled::prose(&three_ways()));
     if watched.interrupted {
         return Ok(if screen.is_gone() { Exit::Unread } else { Exit::Interrupted });
     }
@@ -88,7 +87,7 @@ async fn cargo_works() -> Result<(), String> {
         Ok(said) if said.status.success() => Ok(()),
         Ok(said) => {
             let reason = String::from_utf8_lossy(&said.stderr);
-            let reason = plain(reason.lines().next().unwrap_or("it prints no reason"));
+            let reason = reason.lines().next().unwrap_or("it prints no reason");
             Err(format!("`cargo --version` fails: {}", reason.trim_end_matches('.')))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {

@@ -12,7 +12,7 @@ use crate::args::Flags;
 use crate::choose::{Access, access, choose, no_model};
 use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
-use crate::screen::{Screen, Style};
+use crate::screen::{Screen, Style, Styled};
 use crate::servers::Configured;
 use crate::settings::{Origin, Settings, host_of, project_file, project_folders, user_file};
 use crate::setup::sessions_of;
@@ -56,7 +56,7 @@ pub(crate) fn models(filter: Option<&str>, screen: &Screen) -> Exit {
             "price unknown".to_owned()
         };
         let line = format!("{} {:width$}  {window:>6}  {price}", if key { '*' } else { ' ' }, name(model));
-        screen.line(&if key { line } else { screen.paint(Style::Dim, &line) });
+        screen.line(if key { line.into() } else { screen.paint(Style::Dim, line) });
     }
     if missing {
         screen.line("* a key is set, or none is needed");
@@ -144,7 +144,8 @@ pub(crate) async fn config(
 }
 
 fn row(name: &str, value: &str, origin: &dyn std::fmt::Display, screen: &Screen) {
-    screen.line(&format!("{name} = {value}  {}", screen.paint(Style::Dim, &format!("# {origin}"))));
+    screen
+        .line(Styled::from(format!("{name} = {value}  ")) + screen.paint(Style::Dim, format!("# {origin}")));
 }
 
 /// Checks a Chat Completions server.
@@ -165,6 +166,6 @@ pub(crate) async fn endpoint(url: &str, patience: u64, settings: &Settings, scre
         patience: Duration::from_secs(patience),
     };
     let report = check(&target).await?;
-    screen.line(&report.to_string());
+    screen.line(Styled::prose(&report.to_string()));
     Ok(if report.works == Some(true) { Exit::Done } else { Exit::Failed })
 }

@@ -6,8 +6,9 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use clap_mangen::Man;
 
-use crate::args::Cli;
+use crate::args::{Cli, Color};
 use crate::exit::Exit;
+use crate::screen::{Screen, Stream};
 
 /// Prints the manual page of the command, or writes the pages of all commands to a directory.
 pub(crate) fn run(folder: Option<&Path>) -> Exit {
@@ -22,7 +23,8 @@ pub(crate) fn run(folder: Option<&Path>) -> Exit {
     match written {
         Ok(()) => Exit::Done,
         Err(error) => {
-            eprintln!("error: cannot write the manual pages to {}: {error}", folder.display());
+            let text = format!("error: cannot write the manual pages to {}: {error}", folder.display());
+            Screen::new(Stream::Err, Color::Never).error_line(text);
             Exit::Failed
         }
     }

@@ -1,68 +1,53 @@
 //! The change that an edit would make, before it is made.
 
-use std::path::Path;
+use std::time::Duration;
 
-use serde_json::Value;
-use similar::TextDiff;
+use looptree::Question;
+use looptree::tools::Workspace;
+use looptree::tools::planned_change::PlannedChange;
 
-/// The largest file that is compared with its new content.
-const MAX_COMPARED: u64 = 1 << 20;
+/// The time that a question waits for its preview.
+const PATIENCE: Duration = Duration::from_millis(200);
 
-/// The change of one file that a call would make.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Foreseen {
-    /// The path, as in the arguments of the call.
-    pub(crate) path: String,
-    /// The content now; `None` if there is no such file.
-    pub(crate) before: Option<String>,
-    pub(crate) after: String,
+/// What a question shows besides the call.
+#[derive(Debug)]
+pub(crate) enum Preview {
+    /// The call makes this change, and the difference is complete.
+    Change(Box<PlannedChange>),
+    /// The call is not the change of one file, or would fail.
+    Nothing,
+    /// The change is too large to be shown, for this reason. The question shows the whole call.
+    Cut(&'static str),
 }
 
-impl Foreseen {
-    /// The unified diff of the change.
-    pub(crate) fn diff(&self) -> String {
-        let before = self.before.as_deref().unwrap_or_default();
-        TextDiff::from_lines(before, &self.after).unified_diff().context_radius(3).to_string()
+/// Returns the change that the call of a question would make, as the tool itself computes it, within [`PATIENCE`].
+pub(crate) async fn preview(workspace: &Workspace, question: &Question) -> Preview {
+    let Some(view) = question.approval().filter(|_| question.budget.is_none()) else {
+        return Preview::Nothing;
+    };
+    let workspace = workspace.clone();
+    let planning = tokio::task::spawn_blocking(move || {
+        PlannedChange::new(&workspace, view.tool.as_str(), &view.arguments)
+    });
+    match tokio::time::timeout(PATIENCE, planning).await {
+        Ok(Ok(Some(plan))) if plan.change.truncated => Preview::Cut("the difference is too long"),
+        Ok(Ok(Some(plan))) => Preview::Change(Box::new(plan)),
+        Ok(_) => Preview::Nothing,
+        Err(_) => Preview::Cut("comparing the files takes too long"),
     }
 }
 
-/// Returns the change that an edit would make, if the whole call is a change of one file that can be foreseen.
-pub(crate) fn foreseen(root: &Path, tool: &str, arguments: &Value) -> Option<Foreseen> {
-    let path = arguments.get("path")?.as_str()?;
-    let file = root.join(path);
-    // A path that leads out is refused by the tool, and nothing is read here.
-    let folder = file.parent()?.canonicalize().ok()?;
-    if !folder.starts_with(root) || std::fs::symlink_metadata(&file).is_ok_and(|facts| !facts.is_file()) {
-        return None;
-    }
-    let before = match std::fs::metadata(&file) {
-        Ok(facts) if facts.len() > MAX_COMPARED => return None,
-        Ok(_) => Some(std::fs::read_to_string(&file).ok()?),
-        Err(_) => None,
-    };
-    let text = before.as_deref().unwrap_or_default();
-    let after = match tool {
-        "write_file" => arguments.get("content")?.as_str()?.to_owned(),
-        "edit_file" => edited(text, arguments)?,
-        _ => return None,
-    };
-    (text != after).then(|| Foreseen { path: path.to_owned(), before, after })
-}
-
-/// Applies the replacements of a call, each of which must apply once.
-fn edited(before: &str, arguments: &Value) -> Option<String> {
-    let single = [arguments.clone()];
-    let edits = match arguments.get("edits").and_then(Value::as_array) {
-        Some(edits) => edits.as_slice(),
-        None => &single,
-    };
-    let mut text = before.to_owned();
-    for edit in edits {
-        let (old, new) = (edit.get("old_text")?.as_str()?, edit.get("new_text")?.as_str()?);
-        if old.is_empty() || text.matches(old).count() != 1 {
-            return None;
+impl Preview {
+    /// Returns the line about a preview that was cut.
+    pub(crate) fn note(&self) -> Option<String> {
+        match self {
+            Self::Cut(why) => {
+                Some(format!("The preview of the change was cut: {why}. This is the whole call."))
+            }
+            Self::Change(_) | Self::Nothing => None,
         }
-        text = text.replacen(old, new, 1);
     }
-    Some(text)
 }
+
+#[cfg(test)]
+mod tests;

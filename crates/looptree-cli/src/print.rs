@@ -1,7 +1,6 @@
 //! One task without a chat: the answer on the standard output, everything else on the standard error.
 
-use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 
 use anyhow::Result;
 use looptree::compat::SeedVerbs as _;
@@ -10,10 +9,9 @@ use looptree::event::Ended;
 use crate::answers;
 use crate::exit::{Exit, usage};
 use crate::money;
-use crate::screen::Screen;
+use crate::screen::{Screen, write_output};
 use crate::settings::Settings;
 use crate::setup::Setup;
-use crate::text::plain;
 use crate::work::{Events, Interrupts, Meter, watch};
 
 /// Works on a task, and ends the MCP servers afterwards. An open run of a continued session is finished first.
@@ -93,14 +91,9 @@ async fn work(
         return Ok(Exit::Waits);
     }
     if watched.ended == Some(Ended::Completed) && form == Events::Shown {
-        let mut out = std::io::stdout().lock();
-        let answer = watched.answer.trim_end();
-        let on_terminal = out.is_terminal();
         // On a terminal that shows both, the answer was shown while it arrived.
-        let was_shown = on_terminal && screen.live && !screen.is_quiet();
-        // A program that reads the answer gets it unchanged.
-        let answer = if on_terminal { Cow::from(plain(answer)) } else { Cow::from(answer) };
-        if !was_shown && writeln!(out, "{answer}").and_then(|()| out.flush()).is_err() {
+        let was_shown = std::io::stdout().is_terminal() && screen.live && !screen.is_quiet();
+        if !was_shown && write_output(&format!("{}\n", watched.answer.trim_end())).is_err() {
             return Ok(Exit::Unread);
         }
     }

@@ -17,7 +17,7 @@ use crate::approval::{Approvals, Approver, Outside};
 use crate::args::{Approve, money as parse_money};
 use crate::exit::{Exit, usage};
 use crate::money;
-use crate::screen::{Screen, Style};
+use crate::screen::{Screen, Style, Styled};
 use crate::servers::Servers;
 use crate::settings::{MoneyText, Settings};
 use crate::setup::{SYSTEM_PROMPT, compaction, context_of};
@@ -165,14 +165,14 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     let mut answers = recorded.answers.into_iter();
     let mut interrupts = Interrupts::open(Servers::default());
     let mut meter = Meter::default();
-    screen.line(&format!("> {}", screen.paint(Style::Bold, &crate::text::plain(&recorded.task))));
+    screen.line(Styled::from("> ") + screen.paint(Style::Bold, Styled::prose(&recorded.task)));
     let mut events = handle.prompt(recorded.task.as_str())?;
     let watched = loop {
         let watched = watch(&handle, events, Events::Shown, screen, &mut interrupts, &mut meter).await;
         let Some(asked) = watched.questions.first() else { break watched };
         let answer =
             answers.next().unwrap_or_else(|| Answer::deny("The recording has no answer to this question."));
-        screen.line(&crate::text::question(asked));
+        screen.line(crate::screen::question(asked));
         screen.line(match &answer {
             Answer::Deny { .. } => "  answered: no",
             _ => "  answered: yes",

@@ -14,11 +14,11 @@ use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};
 use crate::exit::{Exit, InterruptedError, UsageError, usage};
 use crate::mcp::Listen;
-use crate::screen::{Screen, Stream};
+use crate::screen::{Screen, Stream, Styled};
 use crate::servers::Connect;
 use crate::settings::{Broken, Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
-use crate::text::{chain, plain};
+use crate::text::chain;
 use crate::work::Events;
 use crate::{
     acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view,
@@ -33,7 +33,8 @@ pub(crate) fn main() -> Exit {
         Err(error) => {
             let failed = error.print().is_err();
             if error.kind() == ErrorKind::InvalidSubcommand {
-                eprintln!("A task of several words is one argument: looptree \"fix the bug\"");
+                Screen::new(Stream::Err, Color::Never)
+                    .error_line("A task of several words is one argument: looptree \"fix the bug\"");
             }
             return match (error.use_stderr(), failed) {
                 (true, _) => Exit::Usage,
@@ -53,7 +54,7 @@ pub(crate) fn main() -> Exit {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            eprintln!("error: cannot start: {error}");
+            Screen::new(Stream::Err, Color::Never).error_line(format!("error: cannot start: {error}"));
             return Exit::Failed;
         }
     };
@@ -65,7 +66,7 @@ pub(crate) fn main() -> Exit {
             grace = SHUTDOWN_GRACE;
             return Exit::Interrupted;
         }
-        screen.error_line(&format!("error: {}", plain(&chain(&error))));
+        screen.error_line(Styled::prose(&format!("error: {}", chain(&error))));
         if error.is::<UsageError>() { Exit::Usage } else { Exit::Failed }
     });
     // A thread that reads the standard input must not hold the end of the program.
@@ -100,7 +101,7 @@ async fn run(cli: Cli) -> Result<Exit> {
     }
     let settings = Settings::load(&flags, &root, &consent, tolerance(command.as_ref()))?;
     for warning in &settings.warnings {
-        eprintln!("warning: {}", plain(warning));
+        Screen::new(Stream::Err, Color::Never).error_line(Styled::prose(&format!("warning: {warning}")));
     }
     let color = settings.color.value.unwrap_or(Color::Auto);
     let Some(command) = command else { return task(run, settings, root, color).await };

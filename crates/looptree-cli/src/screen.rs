@@ -4,19 +4,20 @@ mod diff;
 mod events;
 mod markdown;
 mod status;
+mod styled;
 
 use std::collections::BTreeMap;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::args::Color;
-use crate::text::{fold, plain, wrap};
 use markdown::Markdown;
 use status::Status;
 
 pub(crate) use diff::lines as diff_lines;
 pub(crate) use events::why;
+pub(crate) use styled::{Styled, brief, question};
 
 /// The width of a terminal that does not tell it.
 const USUAL_WIDTH: usize = 80;
@@ -57,32 +58,15 @@ impl Style {
 /// What ends a style.
 const RESET: &str = "\x1b[0m";
 
-/// Escapes control characters, except in the codes of the styles and of rendered Markdown. Names, paths and messages of files and servers end in
-/// lines of the program, and must not move the cursor.
-fn styled(text: &str) -> String {
-    let codes = [Style::Dim, Style::Bold, Style::Red, Style::Green, Style::Cyan].map(Style::code);
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\x1b') {
-        let (before, from) = rest.split_at(at);
-        shown.push_str(&plain(before));
-        let code =
-            codes.into_iter().chain([RESET]).chain(markdown::CODES).find(|code| from.starts_with(code));
-        let known = code.unwrap_or("\x1b");
-        shown.push_str(&code.map_or_else(|| plain(known), str::to_owned));
-        rest = from.strip_prefix(known).unwrap_or_default();
+/// Writes data to the standard output: unchanged for a program, and escaped for a terminal.
+pub(crate) fn write_output(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if out.is_terminal() {
+        out.write_all(Styled::prose(text).as_str().as_bytes())?;
+    } else {
+        out.write_all(text.as_bytes())?;
     }
-    shown.push_str(&plain(rest));
-    shown
-}
-
-/// Returns how the further rows of a line begin that is wider than the terminal: indented, and behind the mark of a text in the
-/// question of a call.
-fn lead_of(line: &str) -> String {
-    let text = line.trim_start_matches(' ');
-    let indent = line.strip_suffix(text).unwrap_or_default();
-    let is_quoted = ["| ", "+ ", "= "].iter().any(|mark| text.starts_with(mark));
-    format!("{indent}{}", if is_quoted { "+ " } else { "  " })
+    out.flush()
 }
 
 #[derive(Default)]
@@ -94,7 +78,7 @@ struct State {
     in_reply: bool,
     status: Option<Status>,
     /// The calls that are running, by their ids, with the line that describes each.
-    calls: BTreeMap<String, String>,
+    calls: BTreeMap<String, Styled>,
     /// The call whose line is the last thing that was shown.
     last_call: Option<String>,
 }
@@ -198,19 +182,20 @@ impl Screen {
         }
     }
 
-    pub(crate) fn paint(&self, style: Style, text: &str) -> String {
+    pub(crate) fn paint(&self, style: Style, text: impl Into<Styled>) -> Styled {
+        let text = text.into();
         if self.colors && style != Style::Plain && !text.is_empty() {
-            format!("{}{text}{RESET}", style.code())
+            Styled::rendered(format!("{}{}{RESET}", style.code(), text.as_str()))
         } else {
-            text.to_owned()
+            text
         }
     }
 
-    /// Shows lines above the status line. Control sequences are escaped, except those of the styles.
-    fn above(&self, state: &mut State, text: &str) {
+    /// Shows lines above the status line.
+    fn above(&self, state: &mut State, text: &Styled) {
         state.last_call = None;
         let mut whole = state.status.as_mut().map(Status::erased).unwrap_or_default();
-        whole.push_str(&styled(text));
+        whole.push_str(text.as_str());
         if let Some(status) = &mut state.status {
             whole.push_str(&status.drawn(self));
         }
@@ -218,7 +203,7 @@ impl Screen {
     }
 
     /// A line of the program's own.
-    pub(crate) fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: impl Into<Styled>) {
         if self.quiet {
             return;
         }
@@ -226,35 +211,25 @@ impl Screen {
     }
 
     /// A line that is shown also on a quiet screen.
-    pub(crate) fn error_line(&self, text: &str) {
+    pub(crate) fn error_line(&self, text: impl Into<Styled>) {
         let mut state = self.state();
         self.end_reply(&mut state);
-        self.above(&mut state, &(self.rows_of(text).join("\n") + "\n"));
+        self.above(&mut state, &ended(Styled::join(self.rows_of(text))));
     }
 
     /// Returns the rows that a line takes: on a terminal no row is wider than it, and words are broken only if they are.
-    pub(crate) fn rows_of(&self, text: &str) -> Vec<String> {
-        if !self.live {
-            return vec![text.to_owned()];
-        }
-        let text = styled(text);
-        let rows = text.split('\n').flat_map(|line| {
-            let line = line.trim_end_matches(' ');
-            fold(line, self.width(), &lead_of(line))
-        });
-        rows.map(|row| row.trim_end_matches(' ').to_owned()).collect()
+    pub(crate) fn rows_of(&self, text: impl Into<Styled>) -> Vec<Styled> {
+        let text = text.into();
+        if self.live { text.rows(self.width()) } else { vec![text] }
     }
 
     /// A styled text that is broken between words, each line with this indentation.
-    pub(crate) fn paragraph(&self, style: Style, indent: &str, text: &str) {
+    pub(crate) fn paragraph(&self, style: Style, indent: &str, text: impl Into<Styled>) {
         let columns = self.text_width().saturating_sub(indent.len());
-        for line in plain(text).lines() {
-            if !self.live {
-                self.line(&format!("{indent}{}", self.paint(style, line)));
-                continue;
-            }
-            for part in wrap(line, columns) {
-                self.line(&format!("{indent}{}", self.paint(style, &part)));
+        for line in text.into().lines() {
+            let parts = if self.live { line.wrap(columns) } else { vec![line] };
+            for part in parts {
+                self.line(Styled::from(indent) + self.paint(style, part));
             }
         }
     }
@@ -271,8 +246,7 @@ impl Screen {
         let mut state = self.state();
         self.end_reply(&mut state);
         let mut markdown = Markdown::default();
-        let mut shown = markdown.push(text, self);
-        shown.push_str(&markdown.end(self));
+        let shown = markdown.push(text, self) + markdown.end(self);
         self.above(&mut state, &shown);
     }
 
@@ -281,27 +255,25 @@ impl Screen {
         if !std::mem::take(&mut state.in_reply) {
             return;
         }
-        let mut rest = self.thinking_lines(state, true);
+        let thinking = self.thinking_lines(state, true);
         let mut markdown = std::mem::take(&mut state.markdown);
-        rest.push_str(&markdown.end(self));
-        self.above(state, &rest);
+        self.above(state, &(thinking + markdown.end(self)));
     }
 
     /// Takes the whole lines of the thinking, or all of it.
-    fn thinking_lines(&self, state: &mut State, all: bool) -> String {
+    fn thinking_lines(&self, state: &mut State, all: bool) -> Styled {
         let end = if all { state.thinking.len() } else { state.thinking.rfind('\n').map_or(0, |at| at + 1) };
         let rest = state.thinking.split_off(end);
-        let lines = std::mem::replace(&mut state.thinking, rest);
-        let mut shown = String::new();
-        for line in plain(&lines).lines() {
-            let parts = if self.live { wrap(line, self.text_width()) } else { vec![line.to_owned()] };
-            for part in parts {
-                shown.push_str(&self.paint(Style::Dim, &part));
-                shown.push('\n');
-            }
-        }
-        shown
+        let lines = Styled::prose(&std::mem::replace(&mut state.thinking, rest));
+        let parts =
+            lines.lines().flat_map(|line| if self.live { line.wrap(self.text_width()) } else { vec![line] });
+        parts.fold(Styled::default(), |shown, part| shown + ended(self.paint(Style::Dim, part)))
     }
+}
+
+/// Adds the end of a line.
+fn ended(line: Styled) -> Styled {
+    line + Styled::prose("\n")
 }
 
 #[cfg(test)]

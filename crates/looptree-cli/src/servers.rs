@@ -18,7 +18,10 @@ use crate::exit::InterruptedError;
 use crate::screen::Screen;
 use crate::served::told_to_end;
 use crate::settings::Settings;
-use crate::text::{brief, one_line};
+use crate::text::{cut, one_line};
+
+/// The columns of the last line of a server that a message repeats.
+const LAST_LINE: usize = 100;
 pub(crate) use configured::Configured;
 use configured::Prepared;
 
@@ -211,7 +214,8 @@ fn has_ended(client: &McpClient) -> bool {
 fn reason(error: &McpError) -> String {
     let last_line = || {
         let line = error.stderr().lines().rev().find(|line| !line.trim().is_empty());
-        line.map(|line| format!("; the last line that it wrote: {}", brief(line))).unwrap_or_default()
+        line.map(|line| format!("; the last line that it wrote: {}", cut(&one_line(line), LAST_LINE)))
+            .unwrap_or_default()
     };
     match error {
         McpError::Io { doing, source, .. } => match doing.strip_prefix("starting ") {

@@ -18,9 +18,9 @@ use looptree::session::{
 use crate::args::{Form, Sessions};
 use crate::exit::{Exit, usage};
 use crate::money;
-use crate::screen::{Screen, Style};
+use crate::screen::{Screen, Style, Styled, brief, write_output};
 use crate::settings::Settings;
-use crate::text::{brief, plain, tokens};
+use crate::text::tokens;
 
 /// The shortest beginning of an id that is accepted.
 const MIN_PREFIX: usize = 4;
@@ -104,9 +104,9 @@ async fn list(store: &JsonStore, query: &SessionQuery, screen: &Screen) -> Resul
         screen.line(if query.text.is_some() { "no session contains these words" } else { "no sessions yet" });
     }
     for session in &found.sessions {
-        screen.line(&described(&session.summary));
+        screen.line(described(&session.summary));
         for hit in &session.hits {
-            screen.line(&screen.paint(Style::Dim, &format!("    {}", brief(&hit.snippet))));
+            screen.line(screen.paint(Style::Dim, Styled::from("    ") + brief(&hit.snippet)));
         }
     }
     let left = found.total.saturating_sub(found.sessions.len());
@@ -120,12 +120,12 @@ async fn list(store: &JsonStore, query: &SessionQuery, screen: &Screen) -> Resul
 }
 
 /// Describes a session in one line.
-pub(crate) fn described(summary: &SessionSummary) -> String {
+pub(crate) fn described(summary: &SessionSummary) -> Styled {
     let id = summary.session_id.as_str();
     let short = id.get(..SHORT).unwrap_or(id);
     let when = summary.last_active_at.to_rfc3339();
     let when = when.get(..16).unwrap_or(&when).replace('T', " ");
-    let title = summary.title.as_deref().map(brief).unwrap_or_else(|| "(empty)".to_owned());
+    let title = summary.title.as_deref().map_or_else(|| "(empty)".into(), brief);
     let state = match summary.status {
         Some(looptree::session::LoopStatus::Suspended) => ", waits for an answer",
         Some(looptree::session::LoopStatus::Interrupted | looptree::session::LoopStatus::Running) => {
@@ -138,11 +138,9 @@ pub(crate) fn described(summary: &SessionSummary) -> String {
     } else {
         String::new()
     };
-    format!(
-        "{short}  {when}  {} messages, {} tokens{cost}{state}  {title}",
-        summary.messages,
-        tokens(summary.usage.total_tokens)
-    )
+    let tokens = tokens(summary.usage.total_tokens);
+    Styled::from(format!("{short}  {when}  {} messages, {tokens} tokens{cost}{state}  ", summary.messages))
+        + title
 }
 
 async fn show(store: &JsonStore, id: &str, as_tree: bool, screen: &Screen) -> Result<Exit> {
@@ -174,23 +172,25 @@ pub(crate) fn tree(session: &Session, here: Option<&Point>, screen: &Screen) -> 
             (_, Some(at)) => format!("(from {}) ", at + 1),
             (_, None) => "(from the beginning) ".to_owned(),
         };
-        let text = format!("{mark}{:>3}  {}{from}{}", n + 1, "  ".repeat(depth), turn_line(turn));
-        screen.line(&if screen.live {
-            crate::text::cut(&text, screen.width().saturating_sub(1))
-        } else {
-            text
-        });
+        let head = format!("{mark}{:>3}  {}{from}", n + 1, "  ".repeat(depth));
+        let text = Styled::from(head) + turn_line(turn);
+        screen.line(if screen.live { text.cut(screen.width().saturating_sub(1)) } else { text });
     }
     Ok(())
 }
 
 /// Describes a turn in one line: its message and its outcome.
-fn turn_line(turn: &OutlineTurn) -> String {
-    let asked = turn.input.iter().map(|m| format!("> {} ", brief(&m.text())));
-    let calls = turn.calls.iter().map(|name| format!("[{}] ", brief(name.as_str())));
+fn turn_line(turn: &OutlineTurn) -> Styled {
+    let asked = turn.input.iter().map(|m| Styled::from("> ") + brief(&m.text()) + " ");
+    let calls = turn.calls.iter().map(|name| Styled::from("[") + brief(name.as_str()) + "] ");
     let reply = turn.reply.as_ref().map(|m| brief(&m.text())).unwrap_or_default();
-    let stopped = turn.stopped.as_deref().map(|reason| format!(" (stopped: {})", brief(reason)));
-    asked.chain(calls).chain([reply]).chain(stopped).collect::<String>().trim().to_owned()
+    let stopped = turn.stopped.as_deref().map(|reason| Styled::from(" (stopped: ") + brief(reason) + ")");
+    asked
+        .chain(calls)
+        .chain([reply])
+        .chain(stopped)
+        .fold(Styled::default(), |line, part| line + part)
+        .trim_end()
 }
 
 /// Returns the place after a turn, by its number from 1; 0 is the beginning.
@@ -239,13 +239,7 @@ async fn export(
         Form::Pi => pi::export_from(session, root)?,
     };
     let Some(path) = output else {
-        let mut out = std::io::stdout().lock();
-        // A terminal gets no control characters of a tool's output.
-        let text = if screen.live { plain(&text) } else { text };
-        return Ok(match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            Ok(()) => Exit::Done,
-            Err(_) => Exit::Unread,
-        });
+        return Ok(if write_output(&text).is_ok() { Exit::Done } else { Exit::Unread });
     };
     write_new(path, &text)?;
     screen.line(&format!("written: {}", path.display()));
@@ -273,12 +267,8 @@ pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> R
         return Err(usage("this directory has no session to continue"));
     }
     for (n, session) in found.iter().enumerate() {
-        let line = format!("{:>3}  {}", n + 1, described(&session.summary));
-        screen.line(&if screen.live {
-            crate::text::cut(&line, screen.width().saturating_sub(1))
-        } else {
-            line
-        });
+        let line = Styled::from(format!("{:>3}  ", n + 1)) + described(&session.summary);
+        screen.line(if screen.live { line.cut(screen.width().saturating_sub(1)) } else { line });
     }
     if left > 0 {
         screen.line(&format!(

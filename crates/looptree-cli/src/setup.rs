@@ -49,6 +49,8 @@ pub(crate) struct Setup {
     pub(crate) store: JsonStore,
     pub(crate) watch: FileWatch,
     pub(crate) root: PathBuf,
+    /// The files that the tools can access.
+    pub(crate) workspace: Workspace,
     pub(crate) approvals: Approvals,
     pub(crate) recording: Option<TaskRecording>,
     /// Messages for the user before the first run.
@@ -126,7 +128,7 @@ impl Setup {
         limits.max_turns = settings.max_turns.value;
         let mut agent = looptree::agent(model)
             .with_system_prompt(instructions.after(&system_prompt(root)))
-            .with_tools(CodingTools::new(workspace).with_bash(shell).with_plan().tools())
+            .with_tools(CodingTools::new(workspace.clone()).with_bash(shell).with_plan().tools())
             .with_skills(&instructions.skills)
             .with_hooks(watch.hooks(approvals.hooks()))
             .with_limits(limits)
@@ -176,6 +178,7 @@ impl Setup {
             store,
             watch,
             root: root.to_owned(),
+            workspace,
             approvals,
             recording,
             notes,

@@ -88,7 +88,7 @@ mod with_keyring {
     }
 
     fn one_line(text: &str) -> String {
-        crate::text::brief(text).trim_end_matches('.').to_owned()
+        crate::text::one_line(text).trim_end_matches('.').to_owned()
     }
 
     #[cfg(test)]

@@ -1,48 +1,10 @@
 //! Texts of models, tools and users on a terminal.
 
-use looptree::Question;
-use looptree::event::printable;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
-
-/// Characters of arguments and results that one line shows.
-const SHOWN: usize = 100;
-
-/// Escapes text of a model or a tool, which must not move the cursor or hide something from the user.
-pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => plain.push(c),
-            '\t' => plain.push_str("    "),
-            c if c.is_control() || turns_or_hides(c) => plain.extend(c.escape_unicode()),
-            c => plain.push(c),
-        }
-    }
-    plain
-}
 
 /// Returns the note about lines that are not shown.
 pub(crate) fn more_lines(count: usize) -> String {
     format!("… {count} more {}", if count == 1 { "line" } else { "lines" })
-}
-
-/// Characters that change the order of others or take no room.
-fn turns_or_hides(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200b}'..='\u{200c}' | '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
-/// Returns a question with the whole call that waits for the answer, and every invisible character escaped.
-pub(crate) fn question(question: &Question) -> String {
-    let text = match question.approval() {
-        Some(view) => view.to_string(),
-        None => printable(&question.text).into_owned(),
-    };
-    text.lines().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
-}
-
-/// Shortens a text of a model, a tool or the user to a part of a line.
-pub(crate) fn brief(text: &str) -> String {
-    cut(&plain(&one_line(text)), SHOWN)
 }
 
 /// Joins the messages of an error and its causes. A cause whose text the message already contains is not repeated.

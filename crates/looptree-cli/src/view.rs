@@ -12,9 +12,8 @@ use looptree::tools::bounded::BoundedFolder;
 use looptree::view::{PAGE_START, Page};
 
 use crate::exit::Exit;
-use crate::screen::Screen;
+use crate::screen::{Screen, write_output};
 use crate::sessions::resolve;
-use crate::text::plain;
 
 /// The largest number of sessions of sub-agents that a page contains.
 const MOST_CHILDREN: usize = 1_000;
@@ -51,12 +50,14 @@ pub(crate) async fn run(
     let page = page.with_children(&children);
     match output_of(output, &main) {
         Output::Standard => {
-            let written = page.write(std::io::stdout().lock());
+            let mut html = Vec::new();
+            page.write(&mut html)?;
+            let written = write_output(&String::from_utf8(html)?);
             Ok(if written.is_ok() { Exit::Done } else { Exit::Unread })
         }
         Output::File(path) => {
             write(&page, &path)?;
-            screen.line(&format!("written: {}", plain(&path.display().to_string())));
+            screen.line(format!("written: {}", path.display()));
             Ok(Exit::Done)
         }
     }
@@ -97,9 +98,7 @@ fn children(store: &JsonStore, session: &Session, screen: &Screen) -> Vec<Sessio
                 open.extend(ids(&child));
                 found.push(child);
             }
-            Err(error) => {
-                screen.error_line(&plain(&format!("the session of a sub-agent is left out: {error}")))
-            }
+            Err(error) => screen.error_line(format!("the session of a sub-agent is left out: {error}")),
         }
     }
     found

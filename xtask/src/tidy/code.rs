@@ -128,6 +128,41 @@ pub(super) fn sockets_in_few_places(file: &SourceFile, findings: &mut Vec<Findin
     names_none(file, SOCKET_WORDS, "sockets-in-few-places", "only the transport opens connections", findings);
 }
 
+/// What writes to the standard output or the standard error.
+const TERMINAL_WORDS: &[&str] =
+    &["print!", "println!", "eprint!", "eprintln!", "dbg!", "io::stdout", "io::stderr"];
+
+/// Where the command may write without the screen: the screen itself, the protocols and the data that programs read, and the
+/// codes that switch bracketed paste.
+const TERMINAL: &[&str] = &[
+    "crates/looptree-cli/src/screen",
+    "crates/looptree-cli/src/acp.rs",
+    "crates/looptree-cli/src/mcp.rs",
+    "crates/looptree-cli/src/work.rs",
+    "crates/looptree-cli/src/chat/keys.rs",
+    "crates/looptree-cli/src/settings/trust.rs",
+    // Completions and manual pages, which have no text from outside.
+    "crates/looptree-cli/src/run.rs",
+    "crates/looptree-cli/src/man.rs",
+];
+
+/// The command shows text by its screen, which escapes it.
+pub(super) fn one_way_to_the_terminal(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let listed = TERMINAL.iter().any(|place| file.path.starts_with(place));
+    if library_of(&file.path) != Some("looptree-cli") || is_test_file(&file.path) || listed {
+        return;
+    }
+    // Asking whether it is a terminal writes nothing.
+    let asks = ["io::stdout().is_terminal", "io::stderr().is_terminal"];
+    let code = asks.iter().fold(code_only(&file.text), |code, asks| code.replace(asks, ""));
+    for word in TERMINAL_WORDS {
+        for line in lines_with(&code, word) {
+            let text = format!("`{word}`: show text with `Screen` or `write_output`, which escape it");
+            findings.push(Finding::error("terminal", &file.path, line, text));
+        }
+    }
+}
+
 fn names_none(file: &SourceFile, words: &[&str], rule: &'static str, why: &str, findings: &mut Vec<Finding>) {
     let code = code_only(&file.text);
     for word in words {

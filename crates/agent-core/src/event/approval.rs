@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-pub use printable::printable;
+pub use printable::Printable;
 
 use super::Question;
 use crate::identity::{QuestionId, ToolName};

@@ -1,6 +1,6 @@
 //! Questions of runs, and their answers.
 
-use agent_core::event::printable;
+use agent_core::event::Printable;
 use agent_core::{Answer, Question, SessionId};
 use agent_session::LoadedSession;
 use axum::Json;
@@ -60,7 +60,7 @@ impl QuestionBody {
         Self {
             conversation: conversation.to_owned(),
             id: question.id.to_string(),
-            text: printable(&question.text).to_string(),
+            text: Printable::line(&question.text).into(),
             call,
             about_budget: question.budget.is_some(),
         }

@@ -14,7 +14,7 @@ mod tests;
 use std::fmt;
 
 use super::shell_words::{program, simple_commands, unquoted_compact};
-pub use runs_only::runs_only;
+pub use runs_only::{plain_commands, runs_only};
 
 /// A pattern of commands that are refused.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -23,31 +23,33 @@ pub(super) struct Haystack<'a> {
     bytes: &'a [u8],
     line_ends: Normal,
     style: Option<Normal>,
+    /// The bytes that were compared so far, for all searches.
+    compared: usize,
 }
 
 impl<'a> Haystack<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, line_ends: Normal::of(bytes, Likeness::LineEnds), style: None }
+        Self { bytes, line_ends: Normal::of(bytes, Likeness::LineEnds), style: None, compared: 0 }
     }
 
     /// Returns the place of `old`. An exact match takes precedence over similar places.
     pub(super) fn find(&mut self, old: &str) -> Found {
         let exact = Normal::of(old.as_bytes(), Likeness::LineEnds);
-        match places(&self.line_ends, &exact) {
+        match places(&self.line_ends, &exact, &mut self.compared) {
             Found::Nowhere => {}
             found => return found,
         }
         let bytes = self.bytes;
         let style = self.style.get_or_insert_with(|| Normal::of(bytes, Likeness::Style));
-        places(style, &Normal::of(old.as_bytes(), Likeness::Style))
+        places(style, &Normal::of(old.as_bytes(), Likeness::Style), &mut self.compared)
     }
 }
 
-/// The maximum number of bytes to compare. A text that repeats one letter occurs almost everywhere in a file of that
+/// The maximum number of bytes to compare in all searches. A text that repeats one letter occurs almost everywhere in a file of that
 /// letter, and comparing every place would take hours.
 const MAX_COMPARED: usize = 1 << 28;
 
-fn places(file: &Normal, old: &Normal) -> Found {
+fn places(file: &Normal, old: &Normal, compared: &mut usize) -> Found {
     if old.bytes.is_empty() {
         return Found::Nowhere;
     }
@@ -62,7 +64,6 @@ fn places(file: &Normal, old: &Normal) -> Found {
     let mut count = 0;
     let mut first = None;
     let mut from = 0;
-    let mut compared = 0usize;
     while let Some(at) = file.bytes.get(from..).and_then(|rest| finder.find(rest)).map(|at| from + at) {
         if is_match(at) {
             count += 1;
@@ -70,8 +71,8 @@ fn places(file: &Normal, old: &Normal) -> Found {
         }
         // Overlapping places count separately: `aaa` contains `aa` twice.
         from = at + 1;
-        compared = compared.saturating_add(old.bytes.len());
-        if compared > MAX_COMPARED {
+        *compared = compared.saturating_add(old.bytes.len());
+        if *compared > MAX_COMPARED {
             return Found::Many(count.max(2));
         }
     }

@@ -35,7 +35,7 @@ pub(super) async fn ask(
     let option = |id: &'static str, name: String, kind| PermissionOption::new(id, name, kind);
     let mut options = vec![option(ALLOW, "Allow".to_owned(), PermissionOptionKind::AllowOnce)];
     if let Some(grant) = &grant {
-        let name = format!("Always allow in this session: {}", described(grant));
+        let name = format!("Always allow in this session: {}", described(grant).as_str());
         options.push(option(ALWAYS, name, PermissionOptionKind::AllowAlways));
     }
     options.push(option(REJECT, "Reject".to_owned(), PermissionOptionKind::RejectOnce));

@@ -17,7 +17,6 @@ use looptree::tools::mcp::McpServer;
 
 use super::updates::Updates;
 use super::{Session, Sessions, failed, found, invalid, missing, modes};
-use crate::text::brief;
 
 /// Sessions on one page of a list.
 const PAGE: usize = 50;
@@ -86,7 +85,7 @@ pub(super) async fn list(
     let own = all.sessions.into_iter().map(|found| found.summary).filter(|s| s.parent_session_id.is_none());
     let infos = own.map(|summary| {
         SessionInfo::new(summary.session_id.as_str().to_owned(), root.clone())
-            .title(summary.title.as_deref().map(brief))
+            .title(summary.title.as_deref().map(|title| crate::screen::brief(title).as_str().to_owned()))
             .updated_at(summary.last_active_at.to_rfc3339())
     });
     Ok(ListSessionsResponse::new(infos.collect()).next_cursor((next < all.total).then(|| next.to_string())))

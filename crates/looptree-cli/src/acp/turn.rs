@@ -16,7 +16,8 @@ use looptree::{Question, message};
 use super::permission::{self, Asked};
 use super::updates::Updates;
 use super::{Session, failed, prompt};
-use crate::screen::why;
+use crate::preview::preview;
+use crate::screen::{Styled, why};
 use crate::served::{Front, Turn};
 use crate::setup::context_of;
 
@@ -86,7 +87,7 @@ impl Editor<'_> {
     }
 
     fn say(&self, text: &str) {
-        let text = ContentBlock::Text(TextContent::new(format!("\n\n{text}\n")));
+        let text = ContentBlock::Text(TextContent::new(format!("\n\n{}\n", Styled::prose(text).as_str())));
         self.send(vec![SessionUpdate::AgentMessageChunk(ContentChunk::new(text))]);
     }
 
@@ -128,7 +129,8 @@ impl Front for Editor<'_> {
     }
 
     async fn ask(&mut self, question: &Question) -> Option<Answer> {
-        let (updates, call) = self.updates().question(question);
+        let preview = preview(&self.session.setup.workspace, question).await;
+        let (updates, call) = self.updates().question(question, preview);
         self.send(updates);
         let approvals = &self.session.setup.approvals;
         let answer = match permission::ask(question, call, &self.id.0, approvals, &self.to).await {

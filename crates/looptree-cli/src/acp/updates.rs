@@ -17,8 +17,9 @@ use looptree::tools::plan::{Plan, StepState};
 use looptree::{Content, Message, Question};
 use serde_json::Value;
 
-use crate::preview::foreseen;
-use crate::text::{one_line, plain, question as whole, telling};
+use crate::preview::Preview;
+use crate::screen::{Styled, question as whole};
+use crate::text::{one_line, telling};
 
 /// The name of the tool whose calls are shown as a plan.
 const PLAN: &str = "plan";
@@ -80,35 +81,47 @@ impl Updates {
             }
             AgentEvent::ToolExecutionEnd(end) => self.ended(end),
             AgentEvent::RetryStart(retry) => {
-                let error = one_line(retry.error.as_deref().unwrap_or_default());
+                let error = line(&one_line(retry.error.as_deref().unwrap_or_default()));
                 let (delay, attempt, of) = (retry.delay_ms, retry.attempt, retry.max_attempts);
                 vec![thought(&format!("\n{error}; trying again in {delay} ms ({attempt}/{of})\n"))]
             }
             AgentEvent::RouteChanged(change) => {
-                vec![thought(&format!("\n{}; asking {} now\n", one_line(&change.error), change.to.model))]
+                vec![thought(&format!(
+                    "\n{}; asking {} now\n",
+                    line(&one_line(&change.error)),
+                    line(&change.to.model)
+                ))]
             }
             _ => Vec::new(),
         }
     }
 
     /// Returns the updates that show the call of a question, and the call for the request of a permission.
-    pub(super) fn question(&mut self, question: &Question) -> (Vec<SessionUpdate>, ToolCallUpdate) {
+    pub(super) fn question(
+        &mut self,
+        question: &Question,
+        preview: Preview,
+    ) -> (Vec<SessionUpdate>, ToolCallUpdate) {
         let Some(view) = question.approval() else {
             let fields =
-                ToolCallUpdateFields::new().title(plain(&question.text)).status(ToolCallStatus::Pending);
+                ToolCallUpdateFields::new().title(line(&question.text)).status(ToolCallStatus::Pending);
             return (Vec::new(), ToolCallUpdate::new(question.id.to_string(), fields));
         };
         let (tool, call) = (view.tool.as_str(), question.call.as_ref());
         let key = call.map_or_else(|| question.id.to_string(), |call| call.id.as_ref().to_owned());
         let (id, is_new) = self.opened(&key);
-        // A question about a budget is not about the change.
-        let change = foreseen(&self.root, tool, &view.arguments).filter(|_| question.budget.is_none());
-        let content = match change {
-            Some(change) => {
-                vec![Diff::new(self.root.join(&change.path), change.after).old_text(change.before).into()]
+        let note = preview.note();
+        let content = match preview {
+            // An editor shows a diff as it is.
+            Preview::Change(plan) if is_plain(&plan.after) && plan.before.as_deref().is_none_or(is_plain) => {
+                vec![Diff::new(self.root.join(&plan.change.path), plan.after).old_text(plan.before).into()]
             }
             // The whole call, with every invisible character escaped.
-            None => vec![fenced(&whole(question)).into()],
+            _ => note
+                .into_iter()
+                .chain([fenced(whole(question).as_str())])
+                .map(ToolCallContent::from)
+                .collect(),
         };
         let shown = self.call(&id, tool, &view.arguments).status(ToolCallStatus::Pending).content(content);
         let updates = if is_new { vec![SessionUpdate::ToolCall(shown.clone())] } else { Vec::new() };
@@ -194,9 +207,9 @@ impl Updates {
 
     fn call(&self, id: &ToolCallId, tool: &str, arguments: &Value) -> ToolCall {
         let title = match telling(arguments) {
-            Some(text) if tool == "bash" => plain(&one_line(text)),
-            Some(text) => format!("{} {}", plain(tool), plain(&one_line(text))),
-            None => plain(tool),
+            Some(text) if tool == "bash" => line(&one_line(text)),
+            Some(text) => line(&format!("{tool} {}", one_line(text))),
+            None => line(tool),
         };
         ToolCall::new(id.clone(), title)
             .name(tool.to_owned())
@@ -297,7 +310,17 @@ fn result(end: &ToolExecutionEnd) -> Vec<ToolCallContent> {
 
 /// Escapes the characters that an editor could act on, except tabs and the ends of lines.
 fn plain_text(text: &str) -> String {
-    text.replace("\r\n", "\n").split('\t').map(plain).collect::<Vec<_>>().join("\t")
+    text.split('\t').map(|part| Styled::prose(part).as_str().to_owned()).collect::<Vec<_>>().join("\t")
+}
+
+/// Escapes a title or a name.
+fn line(text: &str) -> String {
+    Styled::from(text).as_str().to_owned()
+}
+
+/// Returns whether a text has no character that an approver would not see.
+fn is_plain(text: &str) -> bool {
+    text.replace("\r\n", "\n").split(['\n', '\t']).all(|part| Styled::from(part).as_str() == part)
 }
 
 /// Puts a text into a code block whose fence the text does not contain.
@@ -332,7 +355,7 @@ fn planned(plan: &Plan) -> PlanUpdate {
             StepState::InProgress => PlanEntryStatus::InProgress,
             _ => PlanEntryStatus::Pending,
         };
-        PlanEntry::new(step.step.clone(), PlanEntryPriority::Medium, status)
+        PlanEntry::new(line(&step.step), PlanEntryPriority::Medium, status)
     });
     PlanUpdate::new(entries.collect())
 }

@@ -4,20 +4,20 @@ use super::*;
 
 #[test]
 fn always_allows_no_more_than_the_program_and_its_subcommand() {
+    let exactly =
+        |command: &str| Grant::Call { tool: "bash".to_owned(), arguments: json!({ "command": command }) };
     for (command, granted) in [
         ("cargo test --quiet", Grant::Command("cargo test".into())),
         ("cargo test && cargo test -q", Grant::Command("cargo test".into())),
-        ("cargo test && rm -rf /", Grant::Line("cargo test && rm -rf /".into())),
-        ("cargo test > out", Grant::Line("cargo test > out".into())),
-        ("python -c 'print(1)'", Grant::Line("python -c 'print(1)'".into())),
-        ("python ./x.py", Grant::Line("python ./x.py".into())),
-        ("ls", Grant::Line("ls".into())),
-        ("rm notes", Grant::Line("rm notes".into())),
-        ("sudo ls -l", Grant::Line("sudo ls -l".into())),
-        ("ssh host uptime", Grant::Line("ssh host uptime".into())),
-        ("xargs rm", Grant::Line("xargs rm".into())),
-        ("./cargo test", Grant::Line("./cargo test".into())),
-        ("cargo test\nrm -rf /", Grant::Line("cargo test\nrm -rf /".into())),
+        ("cargo test && rm -rf /", exactly("cargo test && rm -rf /")),
+        ("cargo test && cargo build", exactly("cargo test && cargo build")),
+        ("cargo test > out", exactly("cargo test > out")),
+        ("python -c 'print(1)'", exactly("python -c 'print(1)'")),
+        ("rm notes", exactly("rm notes")),
+        ("./cargo test", exactly("./cargo test")),
+        ("cargo test\nrm -rf /", exactly("cargo test\nrm -rf /")),
+        ("npm exec -c true", exactly("npm exec -c true")),
+        ("", exactly("")),
     ] {
         let arguments = json!({ "command": command });
         let grant = always("bash", &arguments);
@@ -36,4 +36,11 @@ fn always_allows_no_more_than_the_program_and_its_subcommand() {
     }
     assert!(!covers(&grant, "write_file", &json!({"command": "cargo test"})));
     assert_eq!(always("edit_file", &json!({"path": "x"})), Grant::Tool("edit_file".into()));
+    let (call, other) = (json!({"run": "ls"}), json!({"run": "rm"}));
+    let grant = always("server__shell", &call);
+    assert!(covers(&grant, "server__shell", &call) && !covers(&grant, "server__shell", &other));
+    assert!(!covers(&grant, "other__shell", &call));
+    // A command in the background, or with another time limit, is another call.
+    let grant = always("bash", &json!({"command": "make"}));
+    assert!(!covers(&grant, "bash", &json!({"command": "make", "background": true})));
 }

@@ -1,19 +1,19 @@
 //! A question of the run: the call as a whole or its diff, and the answer.
 
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;
+use looptree::tools::Workspace;
 
 use super::keys::{Keys, Source, Typed};
 use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
-use crate::preview::foreseen;
-use crate::screen::{Screen, Style, diff_lines};
-use crate::text::{more_lines, plain, question as whole_call};
+use crate::preview::{Preview, preview};
+use crate::screen::{Screen, Style, Styled, diff_lines, question as whole_call};
+use crate::text::more_lines;
 
 /// Rows that a question leaves for the answer.
 const ROWS_LEFT: usize = 6;
@@ -33,7 +33,7 @@ pub(super) enum Asked {
 /// Asks the user the questions of a run.
 pub(super) struct Asker<'a> {
     pub(super) screen: &'a Screen,
-    pub(super) root: &'a Path,
+    pub(super) workspace: &'a Workspace,
     pub(super) approvals: &'a Approvals,
 }
 
@@ -41,7 +41,7 @@ impl Asker<'_> {
     /// Shows a question and waits for its answer.
     pub(super) async fn ask(&self, question: &Question, keys: &mut Keys) -> Result<Asked> {
         if let Some(refusal) = &question.budget {
-            self.screen.paragraph(Style::Bold, "  ", &money::question(&question.text, refusal.limit));
+            self.screen.paragraph(Style::Bold, "  ", money::question(&question.text, refusal.limit));
             let refusal = refusal.clone();
             loop {
                 match self.read("Raise it? ", keys).await {
@@ -53,20 +53,24 @@ impl Asker<'_> {
                 }
             }
         }
-        let diff = self.diff_of(question);
+        let preview = preview(self.workspace, question).await;
+        let diff = self.diff_of(question, &preview);
         let whole = diff.clone().unwrap_or_else(|| call_of(question));
-        let lines: Vec<String> = whole.iter().flat_map(|line| self.screen.rows_of(line)).collect();
+        if let Some(note) = preview.note() {
+            self.say(Styled::from("  ") + note);
+        }
+        let lines: Vec<Styled> = whole.iter().flat_map(|line| self.screen.rows_of(line)).collect();
         let room = self.screen.rows().saturating_sub(ROWS_LEFT).max(6);
         let mut hidden = lines.len().saturating_sub(room);
         for line in lines.iter().take(room) {
             self.screen.line(line);
         }
         if hidden > 0 {
-            self.say(&format!("  {}; s shows all", more_lines(hidden)));
+            self.say(format!("  {}; s shows all", more_lines(hidden)));
         }
         let grant = always_of(question);
         if let Some(grant) = &grant {
-            self.say(&format!("  always would allow, until the chat ends: {}", described(grant)));
+            self.say(Styled::from("  always would allow, until the chat ends: ") + described(grant));
         }
         let choices = match (&grant, self.screen.text_width() < NARROW) {
             (Some(_), false) => "y yes, n no, a always, s show all: ",
@@ -95,7 +99,7 @@ impl Asker<'_> {
                 ("y" | "yes", true) => return Ok(Asked::Answer(Answer::Allow)),
                 ("a" | "always", true) => {
                     let Some(grant) = grant else { continue };
-                    self.say(&format!("  allowed until the chat ends: {}", described(&grant)));
+                    self.say(Styled::from("  allowed until the chat ends: ") + described(&grant));
                     self.approvals.grant(grant);
                     return Ok(Asked::Answer(Answer::Allow));
                 }
@@ -109,18 +113,15 @@ impl Asker<'_> {
                 ("s" | "show", true) => {
                     hidden = 0;
                     let call = whole_call(question);
-                    let text = match &diff {
-                        Some(diff) => format!("{}\n\n{call}", diff.join("\n")),
-                        None => call,
-                    };
-                    self.page(&text, keys)?;
+                    let diff = diff.iter().flatten().cloned().chain(diff.is_some().then(Styled::default));
+                    self.page(&Styled::join(diff.chain([call])), keys)?;
                 }
                 _ => self.say("  Answer y, n (with a reason, if you like: n not now), a or s."),
             }
         }
     }
 
-    fn say(&self, text: &str) {
+    fn say(&self, text: impl Into<Styled>) {
         self.screen.paragraph(Style::Dim, "", text);
     }
 
@@ -140,28 +141,32 @@ impl Asker<'_> {
         };
         self.screen.asking(None);
         self.screen.typing("");
-        let shown = read.as_ref().map(|(text, _)| plain(text)).unwrap_or_else(|| "(interrupted)".to_owned());
+        let shown = read.as_ref().map_or("(interrupted)", |(text, _)| text.as_str());
         let label = if self.screen.live {
-            format!("  {}", self.screen.paint(Style::Bold, label))
+            Styled::from("  ") + self.screen.paint(Style::Bold, label)
         } else {
-            String::new()
+            Styled::default()
         };
-        self.screen.line(&format!("{label}{shown}"));
+        self.screen.line(label + Styled::prose(shown));
         read
     }
 
     /// Returns the lines of the diff that an edit would make; `None` for other calls.
-    fn diff_of(&self, question: &Question) -> Option<Vec<String>> {
-        let view = question.approval()?;
-        let change = foreseen(self.root, view.tool.as_str(), &view.arguments)?;
-        let title = format!("  {} {}", question.text, plain(&change.path));
-        let mut lines = vec![self.screen.paint(Style::Bold, &title)];
-        lines.extend(diff_lines(&change.diff(), self.screen, Some(usize::MAX)));
+    fn diff_of(&self, question: &Question, preview: &Preview) -> Option<Vec<Styled>> {
+        let Preview::Change(plan) = preview else { return None };
+        // Links of the path are resolved.
+        let resolved = question
+            .approval()
+            .and_then(|view| view.snapshot?.resolved?.get("path")?.as_str().map(str::to_owned));
+        let place = resolved.map(|resolved| format!(" (resolved: {resolved})")).unwrap_or_default();
+        let title = format!("  {} {}{place}", question.text, plan.change.path);
+        let mut lines = vec![self.screen.paint(Style::Bold, title)];
+        lines.extend(diff_lines(&plan.change.diff, self.screen, Some(usize::MAX)));
         Some(lines)
     }
 
     /// Shows a text in the user's pager.
-    fn page(&self, text: &str, keys: &mut Keys) -> Result<()> {
+    fn page(&self, text: &Styled, keys: &mut Keys) -> Result<()> {
         let paged = keys.paused(|| paged(text))?;
         if !paged {
             for line in text.lines() {
@@ -173,13 +178,13 @@ impl Asker<'_> {
 }
 
 /// Returns the lines of the whole call, without the hash: that is for an answer from another process.
-fn call_of(question: &Question) -> Vec<String> {
-    let is_hash = |line: &&str| line.starts_with("    hash: ");
-    whole_call(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
+fn call_of(question: &Question) -> Vec<Styled> {
+    let is_hash = |line: &Styled| line.as_str().starts_with("    hash: ");
+    whole_call(question).lines().filter(|line| !is_hash(line)).collect()
 }
 
 /// Shows a text in a pager. Returns whether there is one.
-pub(super) fn paged(text: &str) -> bool {
+pub(super) fn paged(text: &Styled) -> bool {
     let named = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
     let mut words = named.as_deref().unwrap_or("less -R").split_whitespace();
     let Some(program) = words.next() else { return false };
@@ -188,7 +193,7 @@ pub(super) fn paged(text: &str) -> bool {
     let Ok(mut child) = command.spawn() else { return false };
     if let Some(mut input) = child.stdin.take() {
         // A pager that is quit early reads no more.
-        let _ = input.write_all(text.as_bytes());
+        let _ = input.write_all(text.as_str().as_bytes());
         let _ = input.write_all(b"\n");
     }
     child.wait().is_ok_and(|status| status.success())

@@ -14,9 +14,9 @@ use crate::approval::{Approvals, described};
 use crate::args::Approve;
 use crate::choose::{Access, access};
 use crate::lists::known_models;
-use crate::screen::{Style, diff_lines};
+use crate::screen::{Style, Styled, brief, diff_lines};
 use crate::setup::{compaction, context_of, tool_names};
-use crate::text::{brief, tokens, wrap};
+use crate::text::{tokens, wrap};
 use crate::{choose, money};
 
 /// A command: its name, its arguments, and what it does.
@@ -132,8 +132,8 @@ impl Chat<'_> {
             let head = format!("{name} {arguments}");
             let head = head.trim_end();
             if self.screen.text_width() < 60 {
-                self.screen.line(&self.screen.paint(Style::Bold, head));
-                self.screen.paragraph(Style::Plain, "  ", does);
+                self.screen.line(self.screen.paint(Style::Bold, head));
+                self.screen.paragraph(Style::Plain, "  ", *does);
             } else {
                 let mut head = format!("  {head:<16} ");
                 for part in wrap(does, self.screen.text_width().saturating_sub(head.len())) {
@@ -233,14 +233,14 @@ impl Chat<'_> {
                 continue;
             }
             for change in changes_of(&end.result.details) {
-                let title = format!("{}: +{} -{}", brief(&change.path), change.added, change.removed);
-                lines.push(self.screen.paint(Style::Bold, &title));
+                let title = brief(&change.path) + format!(": +{} -{}", change.added, change.removed);
+                lines.push(self.screen.paint(Style::Bold, title));
                 lines.extend(diff_lines(&change.diff, self.screen, Some(usize::MAX)));
             }
         }
         if lines.is_empty() {
             self.screen.line("the session has changed no file with its file tools");
-        } else if lines.len() < self.screen.rows().saturating_sub(2) || !paged(&lines.join("\n")) {
+        } else if lines.len() < self.screen.rows().saturating_sub(2) || !paged(&Styled::join(lines.clone())) {
             lines.iter().for_each(|line| self.screen.line(line));
         }
         Ok(())
@@ -252,8 +252,8 @@ impl Chat<'_> {
         let of_servers: Vec<_> = self.setup.servers.with_tools(&names).collect();
         let show = |is_wanted: &dyn Fn(&str) -> bool| {
             for tool in tools.iter().filter(|tool| is_wanted(tool.name())) {
-                let text = format!("{}: {}", tool.name(), brief(tool.description()));
-                self.screen.paragraph(Style::Plain, "  ", &text);
+                let text = Styled::from(format!("{}: ", tool.name())) + brief(tool.description());
+                self.screen.paragraph(Style::Plain, "  ", text);
             }
         };
         show(&|name| !of_servers.iter().any(|(_, tools)| tools.contains(&name)));
@@ -266,7 +266,7 @@ impl Chat<'_> {
             self.screen.paragraph(
                 Style::Dim,
                 "",
-                &format!("allowed without a question: {}", described(&grant)),
+                Styled::from("allowed without a question: ") + described(&grant),
             );
         }
     }

@@ -4,8 +4,8 @@ use looptree::Message;
 use looptree::context::SUMMARY_HEADING;
 use looptree::history::History;
 
-use crate::screen::{Screen, Style};
-use crate::text::{more_lines, plain};
+use crate::screen::{Screen, Style, Styled};
+use crate::text::more_lines;
 
 /// Messages that are shown.
 const SHOWN: usize = 40;
@@ -43,17 +43,18 @@ pub(super) fn show(history: &History, screen: &Screen) {
                 let (text, style) = match text.strip_prefix(SUMMARY_HEADING) {
                     Some(summary) => {
                         screen.paragraph(Style::Dim, "", "summary of the earlier conversation:");
-                        (plain(summary), Style::Dim)
+                        (summary, Style::Dim)
                     }
-                    None => (plain(&text), Style::Bold),
+                    None => (text.as_str(), Style::Bold),
                 };
+                let lines: Vec<_> = Styled::prose(text).lines().collect();
                 let first = if style == Style::Bold { "> " } else { "  " };
-                for (n, line) in text.lines().take(PROMPT_LINES).enumerate() {
+                for (n, line) in lines.iter().take(PROMPT_LINES).enumerate() {
                     screen.paragraph(style, if n == 0 { first } else { "  " }, line);
                 }
-                let more = text.lines().count().saturating_sub(PROMPT_LINES);
+                let more = lines.len().saturating_sub(PROMPT_LINES);
                 if more > 0 {
-                    screen.paragraph(Style::Dim, "  ", &more_lines(more));
+                    screen.paragraph(Style::Dim, "  ", more_lines(more));
                 }
             }
             _ => {}

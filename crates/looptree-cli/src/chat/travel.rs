@@ -7,9 +7,8 @@ use looptree::prelude::*;
 use looptree::session::{Arrival, Session};
 
 use super::Chat;
-use crate::screen::Style;
+use crate::screen::{Style, Styled, brief};
 use crate::sessions::{place, tree};
-use crate::text::brief;
 
 /// Messages of each side that a comparison shows.
 const COMPARED: usize = 8;
@@ -73,7 +72,11 @@ impl Chat<'_> {
     fn warn(&self, arrival: &Arrival) {
         let differences = self.setup.watch.differences(&arrival.files);
         for difference in &differences {
-            self.screen.paragraph(Style::Plain, "", &format!("warning: {}", brief(&difference.to_string())));
+            self.screen.paragraph(
+                Style::Plain,
+                "",
+                Styled::from("warning: ") + brief(&difference.to_string()),
+            );
         }
         if !differences.is_empty() {
             self.screen.paragraph(
@@ -93,14 +96,14 @@ impl Chat<'_> {
             let (count, tokens) = (side.messages.len(), side.usage.total_tokens);
             self.screen.line(&format!("only {}: {count} messages ({tokens} tokens to here)", where_is(n)));
             for message in side.messages.iter().take(COMPARED) {
-                self.screen.paragraph(Style::Plain, "    ", &said(message));
+                self.screen.paragraph(Style::Plain, "    ", said(message));
             }
             if count > COMPARED {
                 self.screen.line(&format!("    … {} more", count - COMPARED));
             }
         }
         for file in &compared.files {
-            self.screen.line(&format!("file {} differs between them", brief(&file.path)));
+            self.screen.line(Styled::from("file ") + brief(&file.path) + " differs between them");
         }
         Ok(())
     }
@@ -114,13 +117,13 @@ fn where_is(n: usize) -> String {
     if n == 0 { "at the beginning".to_owned() } else { format!("after turn {n}") }
 }
 
-fn said(message: &MessageRef) -> String {
+fn said(message: &MessageRef) -> Styled {
     if let Some(reason) = message.stopped_run_reason() {
-        return format!("stopped: {}", brief(&reason));
+        return Styled::from("stopped: ") + brief(&reason);
     }
-    let calls = match message.as_llm() {
+    let calls: String = match message.as_llm() {
         Some(Message::Assistant(reply)) => reply.tool_calls().map(|c| format!(" [{}]", c.name)).collect(),
         _ => String::new(),
     };
-    format!("{}: {}{}", message.role(), brief(&message.text()), brief(&calls))
+    Styled::from(format!("{}: ", message.role())) + brief(&message.text()) + brief(&calls)
 }

@@ -11,7 +11,7 @@ use super::ask::{Asked, Asker};
 use super::keys::{Keys, Typed};
 use super::{Chat, commands};
 use crate::money;
-use crate::screen::Style;
+use crate::screen::{Style, Styled};
 use crate::work::Meter;
 
 /// How a run came back.
@@ -36,8 +36,11 @@ impl Chat<'_> {
             // What was being typed is no answer; it is there again afterwards.
             let draft = keys.text.clone();
             keys.forget().await;
-            let asker =
-                Asker { screen: self.screen, root: &self.setup.root, approvals: &self.setup.approvals };
+            let asker = Asker {
+                screen: self.screen,
+                workspace: &self.setup.workspace,
+                approvals: &self.setup.approvals,
+            };
             let asked = asker.ask(&question, &mut keys).await?;
             let interrupted = matches!(asked, Asked::Interrupt);
             let answer = match asked {
@@ -164,7 +167,6 @@ impl Chat<'_> {
     /// Sends a text into the run. It arrives after the calls that are running.
     fn steer(&self, agent: &AgentHandle, text: &str) {
         agent.steer(text.trim_end());
-        let shown = crate::text::plain(text.trim_end());
-        self.screen.paragraph(Style::Bold, "» ", &shown);
+        self.screen.paragraph(Style::Bold, "» ", Styled::prose(text.trim_end()));
     }
 }

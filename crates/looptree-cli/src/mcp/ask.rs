@@ -16,8 +16,9 @@ use tokio::task::JoinHandle;
 use super::asks_by_result;
 use super::tools::Decision;
 use crate::approval::{Approvals, always_of, described, refused};
+use crate::screen::{Styled, brief, question as whole};
 use crate::served::Front;
-use crate::text::{brief, one_line, question as whole, telling};
+use crate::text::{one_line, telling};
 
 /// The key of the question in a result that requires input.
 const KEY: &str = "decision";
@@ -98,7 +99,8 @@ pub(super) fn id_of(question: &Question) -> String {
 /// Returns the question as a form.
 fn form(question: &Question) -> Result<ElicitRequestParams> {
     let grant = always_of(question).map(|grant| described(&grant));
-    let always = grant.map_or_else(String::new, |grant| format!("; always allows in this session: {grant}"));
+    let always = grant
+        .map_or_else(String::new, |grant| format!("; always allows in this session: {}", grant.as_str()));
     let schema = json!({
         "type": "object",
         "properties": {
@@ -114,7 +116,7 @@ fn form(question: &Question) -> Result<ElicitRequestParams> {
     });
     Ok(ElicitRequestParams::FormElicitationParams {
         meta: None,
-        message: whole(question),
+        message: whole(question).as_str().to_owned(),
         requested_schema: serde_json::from_value::<ElicitationSchema>(schema)?,
     })
 }
@@ -150,9 +152,9 @@ impl Caller {
         Self { peer: context.peer.clone(), asks, approvals, progress }
     }
 
-    fn tell(&self, message: String) {
+    fn tell(&self, message: &Styled) {
         if let Some((tell, _)) = &self.progress {
-            let _ = tell.send(message);
+            let _ = tell.send(message.as_str().to_owned());
         }
     }
 
@@ -170,15 +172,15 @@ impl Front for Caller {
     fn event(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::TurnStart { turn_index, .. } => {
-                self.tell(format!("turn {}", turn_index.saturating_add(1)))
+                self.tell(&Styled::from(format!("turn {}", turn_index.saturating_add(1))))
             }
             AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
                 let arguments: Value = serde_json::from_str(args.json_text()).unwrap_or(Value::Null);
                 let what = telling(&arguments).map(one_line).unwrap_or_default();
-                self.tell(brief(&format!("{tool_name} {what}")));
+                self.tell(&brief(&format!("{tool_name} {what}")));
             }
             AgentEvent::RetryStart(retry) => {
-                self.tell(brief(retry.error.as_deref().unwrap_or("the model call is repeated")));
+                self.tell(&brief(retry.error.as_deref().unwrap_or("the model call is repeated")));
             }
             _ => {}
         }

@@ -10,9 +10,8 @@ use serde_json::Value;
 use super::ask::id_of;
 use crate::approval::{always_of, described};
 use crate::money::as_dollars;
-use crate::screen::why;
+use crate::screen::{question as whole, why};
 use crate::served::Served;
-use crate::text::question as whole;
 use crate::work::Watched;
 
 /// What a run came to.
@@ -76,8 +75,8 @@ pub(super) fn report(session: &Served<()>, watched: Watched) -> Result<CallToolR
         let view = question.approval();
         let tool = view.as_ref().map(|view| view.tool.to_string());
         let arguments = view.map_or(Value::Null, |view| view.arguments);
-        let always = always_of(question).map(|grant| described(&grant));
-        Waiting { id: id_of(question), text: whole(question), tool, arguments, always }
+        let always = always_of(question).map(|grant| described(&grant).as_str().to_owned());
+        Waiting { id: id_of(question), text: whole(question).as_str().to_owned(), tool, arguments, always }
     });
     let (status, stop_reason) = match &watched.ended {
         _ if question.is_some() => (Status::Waiting, "waits for an answer".to_owned()),

@@ -1,28 +1,28 @@
 //! Unified diffs in color.
 
-use super::{Screen, Style};
-use crate::text::{more_lines, plain};
+use super::{Screen, Style, Styled};
+use crate::text::more_lines;
 
 /// Lines of a diff that are shown at once.
 const SHOWN: usize = 60;
 
-/// Returns the lines of a unified diff, colored and indented; `limit` bounds their number.
-pub(crate) fn lines(diff: &str, screen: &Screen, limit: Option<usize>) -> Vec<String> {
-    let all: Vec<&str> = diff.lines().collect();
+/// Returns the lines of a unified diff without the names of files, colored and indented; `limit` bounds their number.
+pub(crate) fn lines(diff: &str, screen: &Screen, limit: Option<usize>) -> Vec<Styled> {
+    let count = diff.lines().count();
     let limit = limit.unwrap_or(SHOWN);
-    let mut shown: Vec<String> = Vec::new();
-    for line in all.iter().take(limit) {
+    // A carriage return before the end of a line is a part of the file, and is shown.
+    let lines = diff.split_terminator('\n').take(limit).map(|line| {
         let style = match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => Style::Dim,
             [b'+', ..] => Style::Green,
             [b'-', ..] => Style::Red,
             [b'@', ..] => Style::Cyan,
             _ => Style::Plain,
         };
-        shown.push(format!("  {}", screen.paint(style, &plain(line))));
-    }
-    if all.len() > limit {
-        shown.push(format!("  {}", screen.paint(Style::Dim, &more_lines(all.len() - limit))));
+        Styled::from("  ") + screen.paint(style, Styled::row(line))
+    });
+    let mut shown: Vec<Styled> = lines.collect();
+    if count > limit {
+        shown.push(Styled::from("  ") + screen.paint(Style::Dim, more_lines(count - limit)));
     }
     shown
 }

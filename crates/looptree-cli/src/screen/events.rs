@@ -7,8 +7,8 @@ use looptree::tools::file_change::changes_of;
 use looptree::tools::plan::{Plan, StepState};
 use serde_json::Value;
 
-use super::{Screen, Style, diff};
-use crate::text::{brief, cut, more_lines, one_line, plain, telling};
+use super::{Screen, Style, Styled, brief, diff};
+use crate::text::{more_lines, one_line, telling};
 
 /// Lines of a result that are shown.
 const RESULT_LINES: usize = 4;
@@ -32,7 +32,7 @@ impl Screen {
                     false => message.as_llm().and_then(Message::as_assistant).and_then(defect),
                 };
                 if let Some(note) = note {
-                    self.line(&self.paint(Style::Dim, &format!("  ({note})")));
+                    self.line(self.paint(Style::Dim, format!("  ({note})")));
                 }
                 self.doing("");
             }
@@ -63,11 +63,11 @@ impl Screen {
                     "{error}; trying again in {} ms ({}/{})",
                     retry.delay_ms, retry.attempt, retry.max_attempts
                 );
-                self.paragraph(Style::Dim, "", &text);
+                self.paragraph(Style::Dim, "", text);
             }
             AgentEvent::RouteChanged(change) => {
                 let error = one_line(&change.error);
-                self.paragraph(Style::Dim, "", &format!("{error}; asking {} now", change.to.model));
+                self.paragraph(Style::Dim, "", format!("{error}; asking {} now", change.to.model));
             }
             AgentEvent::CompactionStarted { .. } => self.doing("summarizing the conversation"),
             AgentEvent::CompactionEnded(end) => {
@@ -75,7 +75,7 @@ impl Screen {
                 let how = end.fallback.as_ref().map(|why| format!(" without a summary: {}", one_line(why)));
                 let text =
                     format!("conversation shortened{}: {before} -> {after} tokens", how.unwrap_or_default());
-                self.paragraph(Style::Dim, "", &text);
+                self.paragraph(Style::Dim, "", text);
             }
             AgentEvent::AgentEnd(end) => self.end(&end.ended),
             _ => {}
@@ -87,11 +87,10 @@ impl Screen {
             return;
         }
         let mut state = self.state();
-        let mut shown = if state.in_reply { String::new() } else { self.gap() };
+        let gap = if state.in_reply { Styled::default() } else { self.gap() };
         state.in_reply = true;
-        shown.push_str(&self.thinking_lines(&mut state, true));
         let mut markdown = std::mem::take(&mut state.markdown);
-        shown.push_str(&markdown.push(piece, self));
+        let shown = gap + self.thinking_lines(&mut state, true) + markdown.push(piece, self);
         let unfinished = markdown.unfinished().to_owned();
         state.markdown = markdown;
         if let Some(status) = &mut state.status {
@@ -103,8 +102,8 @@ impl Screen {
     }
 
     /// An empty line before a reply on a terminal.
-    fn gap(&self) -> String {
-        if self.live { "\n".to_owned() } else { String::new() }
+    fn gap(&self) -> Styled {
+        Styled::prose(if self.live { "\n" } else { "" })
     }
 
     fn thinking(&self, piece: &str) {
@@ -112,10 +111,10 @@ impl Screen {
             return;
         }
         let mut state = self.state();
-        let mut shown = if state.in_reply { String::new() } else { self.gap() };
+        let gap = if state.in_reply { Styled::default() } else { self.gap() };
         state.in_reply = true;
         state.thinking.push_str(piece);
-        shown.push_str(&self.thinking_lines(&mut state, false));
+        let shown = gap + self.thinking_lines(&mut state, false);
         if let Some(status) = &mut state.status {
             "thinking".clone_into(&mut status.doing);
         }
@@ -131,23 +130,24 @@ impl Screen {
             (state.calls.remove(id), state.last_call.as_deref() == Some(id))
         };
         if let Some(line) = line.filter(|_| !follows) {
-            self.line(&self.paint(Style::Dim, &format!("• {line}:")));
+            self.line(self.paint(Style::Dim, Styled::from("• ") + line + ":"));
         }
     }
 
     /// Shows a call in one line, and returns the line without its mark and styles.
-    pub(crate) fn call(&self, name: &str, arguments: &Value) -> String {
-        let name = plain(name);
+    pub(crate) fn call(&self, name: &str, arguments: &Value) -> Styled {
         let arguments = match telling(arguments) {
             Some(text) => one_line(text),
             None if arguments.as_object().is_some_and(serde_json::Map::is_empty) => String::new(),
             None if name == "plan" => String::new(),
             None => arguments.to_string(),
         };
-        let room = if self.live { self.text_width().saturating_sub(name.len() + 3).max(12) } else { LOGGED };
-        let arguments = cut(&plain(&arguments), room);
-        self.line(format!("• {} {arguments}", self.paint(Style::Bold, &name)).trim_end());
-        format!("{name} {arguments}").trim_end().to_owned()
+        let name = Styled::from(name);
+        let room =
+            if self.live { self.text_width().saturating_sub(name.width() + 3).max(12) } else { LOGGED };
+        let arguments = Styled::from(arguments).cut(room);
+        self.line((Styled::from("• ") + self.paint(Style::Bold, &name) + " " + &arguments).trim_end());
+        (name + " " + arguments).trim_end()
     }
 
     fn ended(&self, end: &ToolExecutionEnd) {
@@ -159,11 +159,9 @@ impl Screen {
             return self.result(&end.result.to_text(), end.is_error);
         }
         for change in changes {
-            let text = format!("  {}: +{} -{}", brief(&change.path), change.added, change.removed);
-            self.line(&self.paint(Style::Dim, &text));
-            for line in diff::lines(&change.diff, self, None) {
-                self.line(&line);
-            }
+            let counts = format!(": +{} -{}", change.added, change.removed);
+            self.line(self.paint(Style::Dim, Styled::from("  ") + brief(&change.path) + counts));
+            diff::lines(&change.diff, self, None).into_iter().for_each(|line| self.line(line));
         }
     }
 
@@ -175,7 +173,7 @@ impl Screen {
                 StepState::InProgress => ("[>]", Style::Bold),
                 _ => ("[ ]", Style::Plain),
             };
-            self.paragraph(style, &format!("  {mark} "), &step.step);
+            self.paragraph(style, &format!("  {mark} "), one_line(&step.step));
         }
     }
 
@@ -193,9 +191,9 @@ impl Screen {
         let room = if self.live { self.text_width().saturating_sub(2) } else { LOGGED };
         for (n, line) in lines.iter().enumerate() {
             if n == 0 || n > left_out {
-                self.line(&format!("  {}", self.paint(style, &cut(&plain(line), room))));
+                self.line(Styled::from("  ") + self.paint(style, Styled::row(line).cut(room)));
             } else if n == 1 {
-                self.line(&format!("  {}", self.paint(Style::Dim, &more_lines(left_out))));
+                self.line(Styled::from("  ") + self.paint(Style::Dim, more_lines(left_out)));
             }
         }
     }
@@ -210,8 +208,8 @@ impl Screen {
             Ended::Completed => {}
             Ended::Aborted => self.line("interrupted; the conversation so far is kept"),
             other => {
-                for line in plain(&why(other)).lines() {
-                    self.error_line(&self.paint(Style::Red, line));
+                for line in Styled::prose(&why(other)).lines() {
+                    self.error_line(self.paint(Style::Red, line));
                 }
             }
         }

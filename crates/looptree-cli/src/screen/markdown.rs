@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use termimad::crossterm::style::{Attribute, Color};
 use termimad::{CompoundStyle, MadSkin};
 
-use super::{Screen, Style};
-use crate::text::{plain, wrap};
+use super::{Screen, Style, Styled};
+use crate::text::wrap;
 
 /// The maximum number of bytes of a line or a table that is rendered, and that a terminal waits for: 16 KiB. The work for the
 /// marks of a line, and for each further piece of it, grows with its length.
@@ -23,26 +23,26 @@ pub(super) struct Markdown {
 
 impl Markdown {
     /// Adds a piece and returns the lines that it completes.
-    pub(super) fn push(&mut self, piece: &str, screen: &Screen) -> String {
+    pub(super) fn push(&mut self, piece: &str, screen: &Screen) -> Styled {
         let known = self.pending.len();
         self.pending.push_str(piece);
         let end = match piece.rfind('\n') {
             Some(at) => known + at + 1,
             None if screen.live && self.pending.len() > MAX_RENDERED => self.pending.len(),
-            None => return String::new(),
+            None => return Styled::default(),
         };
         let rest = self.pending.split_off(end);
         let lines = std::mem::replace(&mut self.pending, rest);
-        lines.lines().map(|line| self.line(line, screen)).collect()
+        Styled::rendered(lines.lines().map(|line| self.line(line, screen)).collect())
     }
 
     /// Returns the rest of the text.
-    pub(super) fn end(&mut self, screen: &Screen) -> String {
+    pub(super) fn end(&mut self, screen: &Screen) -> Styled {
         let last = std::mem::take(&mut self.pending);
         let mut shown = if last.is_empty() { String::new() } else { self.line(&last, screen) };
         shown.push_str(&self.end_table(screen));
         self.in_code = false;
-        shown
+        Styled::rendered(shown)
     }
 
     /// Returns the end of the line that is being written.
@@ -52,7 +52,9 @@ impl Markdown {
     }
 
     fn line(&mut self, line: &str, screen: &Screen) -> String {
-        let line = plain(line.trim_end());
+        // Escaped before the renderer sees it, so that every code of a style is the renderer's.
+        let escaped = Styled::prose(line.trim_end());
+        let line = escaped.as_str();
         if !screen.live {
             return format!("{line}\n");
         }
@@ -61,15 +63,15 @@ impl Markdown {
             return self.end_table(screen);
         }
         if self.in_code {
-            return format!("  {}\n", screen.paint(Style::Cyan, &line));
+            return format!("  {}\n", screen.paint(Style::Cyan, &escaped).as_str());
         }
         if line.trim_start().starts_with('|') && self.table.len() + line.len() < MAX_RENDERED {
-            self.table.push_str(&line);
+            self.table.push_str(line);
             self.table.push('\n');
             return String::new();
         }
         let shown = self.end_table(screen);
-        format!("{shown}{}", rendered(&line, screen))
+        format!("{shown}{}", rendered(line, screen))
     }
 
     fn end_table(&mut self, screen: &Screen) -> String {
@@ -245,9 +247,6 @@ fn skin(screen: &Screen) -> MadSkin {
     skin.inline_code = CompoundStyle::with_fg(Color::DarkCyan);
     skin
 }
-
-/// The codes that the renderer adds with this skin, besides those of the styles.
-pub(super) const CODES: [&str; 4] = ["\x1b[3m", "\x1b[9m", "\x1b[38;5;6m", "\x1b[39m"];
 
 #[cfg(test)]
 mod tests;

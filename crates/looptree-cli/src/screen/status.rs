@@ -5,11 +5,10 @@ use std::time::{Duration, Instant};
 use looptree::Usage;
 use looptree::message::Cost;
 use tokio::task::JoinHandle;
-use unicode_width::UnicodeWidthStr as _;
 
-use super::{Screen, Style};
+use super::{Screen, Style, Styled};
 use crate::money;
-use crate::text::{cut, one_line, plain, tail, tokens};
+use crate::text::{one_line, tokens};
 
 const FRAMES: &[char] = &['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 const BEAT: Duration = Duration::from_millis(120);
@@ -63,10 +62,10 @@ impl Status {
         if let Some(asking) = &self.asking {
             let columns = screen.width().saturating_sub(1).max(8);
             // A third of the row is for the answer, so that the row never wraps.
-            let asking = cut(&format!("  {asking}"), columns - columns / 3);
-            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(asking.width()));
+            let asking = Styled::from(format!("  {asking}")).cut(columns - columns / 3);
+            let typed = self.typed().tail(columns.saturating_sub(asking.width()));
             self.rows = 1;
-            return format!("{}{typed}", screen.paint(Style::Bold, &asking));
+            return (screen.paint(Style::Bold, asking) + typed).as_str().to_owned();
         }
         // One column less than there are, so that nothing wraps.
         let columns = screen.width().saturating_sub(1).max(8);
@@ -81,20 +80,25 @@ impl Status {
         parts.push(
             if self.interrupted { "stopping; Ctrl-C again ends" } else { "Ctrl-C interrupts" }.to_owned(),
         );
-        let mut head = cut(&format!("{frame} {}", parts.join(" · ")), columns);
+        let mut head = Styled::from(format!("{frame} {}", parts.join(" · "))).cut(columns);
         let room = columns.saturating_sub(head.width() + 3);
-        let doing = one_line(&plain(&self.doing));
+        let doing = Styled::from(one_line(&self.doing));
         if room >= 12 && !doing.is_empty() {
-            head = format!("{head} · {}", tail(&doing, room));
+            head = head + " · " + doing.tail(room);
         }
-        let mut shown = screen.paint(Style::Dim, &head);
+        let mut shown = screen.paint(Style::Dim, head);
         self.rows = 1;
         if !self.typed.is_empty() {
-            let typed = tail(&plain(&self.typed).replace('\n', "⏎"), columns.saturating_sub(2));
-            shown.push_str(&format!("\n{} {typed}", screen.paint(Style::Bold, "»")));
+            let typed = self.typed().tail(columns.saturating_sub(2));
+            shown = shown + Styled::prose("\n") + screen.paint(Style::Bold, "»") + " " + typed;
             self.rows = 2;
         }
-        shown
+        shown.as_str().to_owned()
+    }
+
+    /// What the user types, in one line.
+    fn typed(&self) -> Styled {
+        Styled::from(self.typed.replace('\n', "⏎"))
     }
 }
 

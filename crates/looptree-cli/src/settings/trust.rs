@@ -338,7 +338,7 @@ impl ConfigFile {
         let screen = Screen::new(Stream::Err, Color::Never);
         screen.line(&format!("The project's own configuration {} wants to set:", self.path.display()));
         for line in self.text.lines() {
-            screen.line(&format!("  | {}", looptree::event::printable(line)));
+            screen.line(format!("  | {line}"));
         }
         screen.line(&format!("These settings can reduce your protection: {}.", names.join(", ")));
         forget_typed()?;

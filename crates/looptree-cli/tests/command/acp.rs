@@ -310,6 +310,21 @@ async fn a_hidden_second_line_of_a_command_is_visible_in_the_request() {
     .await;
 }
 
+/// An editor shows a diff as it is, so that it gets the whole call, escaped, of an edit with invisible characters.
+#[tokio::test]
+async fn an_edit_with_invisible_characters_is_shown_as_the_whole_call() {
+    let (project, model) = (Project::new(), Model::start().await);
+    with_agent(&project, &model.words(), reject, async |to, seen| {
+        let session = new_session(&to, &project).await?;
+        prompt(&to, &session, "write a\u{200b}b\u{202e}").await?;
+        let content = serde_json::to_string(&seen.asked()[0].tool_call.fields.content).unwrap();
+        assert!(content.contains("a\\\\u{200b}b\\\\u{202e}"), "{content}");
+        assert!(!content.contains(['\u{200b}', '\u{202e}']), "{content}");
+        Ok(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn always_holds_for_the_session_and_not_for_another_one() {
     let (project, model) = (Project::new(), Model::start().await);

@@ -113,6 +113,64 @@ async fn nothing_is_allowed_that_was_not_on_the_screen() {
     assert!(!dir.path().join("ran.txt").exists());
 }
 
+/// The diff of a question, the call, its result and the prompt show no invisible character as it is.
+#[tokio::test]
+async fn nothing_invisible_of_an_edit_reaches_the_screen() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    let hidden = [
+        '\u{ad}',
+        '\u{34f}',
+        '\u{115f}',
+        '\u{17b4}',
+        '\u{180e}',
+        '\u{200b}',
+        '\u{200d}',
+        '\u{2800}',
+        '\u{3164}',
+        '\u{fe0f}',
+        '\u{ffa0}',
+        '\u{fff9}',
+        '\u{fffc}',
+        '\u{13441}',
+        '\u{1d173}',
+        '\u{e0001}',
+        '\u{e0061}',
+        '\u{202e}',
+    ];
+    on.pastes(&format!("write {}", String::from_iter(hidden)));
+    on.keys("\r");
+    on.sees("+\\u{ad}\\u{34f}\\u{115f}\\u{17b4}\\u{180e}").await;
+    on.sees("every call of write_file").await;
+    let shown = on.text();
+    let question = shown.split("Allow this call?").nth(1).unwrap();
+    assert!(!question.contains(hidden), "{question:?}");
+    denies(&mut on).await;
+}
+
+/// "Always" for a command that runs another program is for this command alone.
+#[tokio::test]
+async fn always_for_a_program_that_runs_programs_is_this_command_alone() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &[]);
+    on.prompts().await;
+    on.types("exec env true");
+    on.sees("always would allow, until the chat ends: exactly this command: env true").await;
+    on.types("a");
+    on.prompts().await;
+    on.types("exec env true");
+    on.sees("It ran.").await;
+    on.prompts().await;
+    on.types("exec env touch ran.txt");
+    on.sees("| env touch ran.txt").await;
+    on.sees("y yes, n no").await;
+    denies(&mut on).await;
+    assert!(!dir.path().join("ran.txt").exists());
+}
+
 /// Neither a paste nor a text that was begun before the question was to be seen is an answer.
 #[tokio::test]
 async fn a_paste_and_a_half_typed_text_do_not_answer_a_question() {

@@ -69,7 +69,7 @@ async fn a_sandbox_allows_no_call_of_a_server() {
 }
 
 #[tokio::test]
-async fn the_chat_asks_about_a_tool_of_a_server_and_always_holds_for_that_tool() {
+async fn the_chat_asks_about_a_tool_of_a_server_and_always_holds_for_that_call() {
     let model = Model::start().await;
     let (dir, tiny) = with_server("");
     let mut on = chat(&dir, &model, &[]);
@@ -87,14 +87,15 @@ async fn the_chat_asks_about_a_tool_of_a_server_and_always_holds_for_that_tool()
     on.sees("y yes, n no").await;
     assert_eq!(tiny.calls(), 0);
     on.types("a");
-    on.sees("allowed until the chat ends: every call of tiny__run").await;
+    on.sees("allowed until the chat ends: exactly this call of tiny__run").await;
     on.sees("tiny has done it").await;
     on.prompts().await;
-    on.types("use tiny__run again");
+    on.types("use tiny__run it");
     on.sees("tiny has done it").await;
     on.prompts().await;
-    on.types("run it");
-    on.sees("Run this command?").await;
+    assert_eq!(tiny.calls(), 2);
+    on.types("use tiny__run something else");
+    on.sees("y yes, n no").await;
     assert_eq!(tiny.calls(), 2);
 }
 

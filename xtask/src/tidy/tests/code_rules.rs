@@ -49,6 +49,17 @@ fn connections_are_opened_in_few_places() {
 }
 
 #[test]
+fn the_command_writes_to_the_terminal_by_its_screen_only() {
+    let writes = "fn f() {\n    println!(\"{x}\");\n}\n";
+    check("crates/looptree-cli/src/lists.rs", writes, &[("terminal", 2)]);
+    check("crates/looptree-cli/src/lists.rs", "std::io::stderr().write_all(b)?;\n", &[("terminal", 1)]);
+    check("crates/looptree-cli/src/lists.rs", "let live = std::io::stdout().is_terminal();\n", &[]);
+    check("crates/looptree-cli/src/screen/status.rs", writes, &[]);
+    check("crates/looptree-cli/src/lists/tests.rs", writes, &[]);
+    check("crates/looptree/src/x.rs", "", &[]);
+}
+
+#[test]
 fn the_facade_holds_re_exports_only() {
     let facade = "crates/looptree/src/lib.rs";
     check(

@@ -4,14 +4,14 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::printable::{self, printable};
+use super::printable::{self, Printable};
 
 /// The maximum width of a part of a text or value in columns, so that a terminal does not break its line.
 const WIDTH: usize = 64;
 
 /// Writes a text in one line, and the rest of a long one behind a `+`.
 pub(super) fn question(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
-    parts(f, "", "\n    + ", &printable(text))
+    parts(f, "", "\n    + ", Printable::line(text).as_str())
 }
 
 /// Writes a fact of the call with its name, as [`question`] does.
@@ -30,7 +30,7 @@ pub(super) fn argument(f: &mut fmt::Formatter<'_>, name: &str, argument: &Value)
     if !name.is_empty() && name.chars().all(is_plain) {
         parts(f, "\n    ", "\n    + ", name)?;
     } else {
-        parts(f, "\n    ", "\n    + ", &printable(&Value::from(name).to_string()))?;
+        parts(f, "\n    ", "\n    + ", Printable::line(&Value::from(name).to_string()).as_str())?;
     }
     if let Value::String(text) = argument
         && is_escaped(text)
@@ -44,7 +44,7 @@ pub(super) fn argument(f: &mut fmt::Formatter<'_>, name: &str, argument: &Value)
 /// Writes a text line by line, and any other value as JSON.
 pub(super) fn value(f: &mut fmt::Formatter<'_>, value: &Value) -> fmt::Result {
     let Value::String(text) = value else {
-        return parts(f, "\n      = ", "\n      + ", &printable(&value.to_string()));
+        return parts(f, "\n      = ", "\n      + ", Printable::line(&value.to_string()).as_str());
     };
     let escapes = is_escaped(text);
     for line in text.split('\n') {

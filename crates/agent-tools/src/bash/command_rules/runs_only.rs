@@ -1,4 +1,4 @@
-//! A predicate over calls of `bash`: do they run listed commands only?
+//! The words of simple command lines, and a predicate over calls of `bash`: do they run listed commands only?
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use super::plain_line;
 /// their options, many programs write files or run other programs: `git diff --output=FILE`, `git grep -O`, `find -exec`,
 /// `sort -o`, `sed -i`, `cargo test --config`. List only programs for which no option does: `ls`, `cat`, `head`, `tail`, `wc`,
 /// `grep`, `pwd`, `stat`, `du`, `cut`, `tr`, `cmp`; or combine the list with a sandbox. A program such as `cd`, `export` or `alias`
-/// also changes what the commands after it do.
+/// also changes what the commands after it do. To decide about the arguments as well, use [`plain_commands`].
 ///
 /// ```
 /// use agent_tools::bash::runs_only;
@@ -36,7 +36,22 @@ pub fn runs_only<C: AsRef<str>>(
     let listed: Vec<Vec<String>> = commands.into_iter().map(words).filter(|w| !w.is_empty()).collect();
     move |arguments| {
         let command = arguments.get("command").and_then(Value::as_str);
-        let Some(run) = command.and_then(plain_line::commands) else { return false };
+        let Some(run) = command.and_then(plain_commands) else { return false };
         !run.is_empty() && run.iter().all(|words| listed.iter().any(|known| words.starts_with(known)))
     }
+}
+
+/// Returns the words of each command of a line, or `None` unless the line consists of plain words, quotes and separators, as
+/// [`runs_only`] requires. Use it for rules about the arguments of programs.
+///
+/// ```
+/// use agent_tools::bash::plain_commands;
+/// let words = plain_commands("cargo test -q && git log --grep='two words'").ok_or("the line is not plain")?;
+/// assert_eq!(words, [vec!["cargo", "test", "-q"], vec!["git", "log", "--grep=two words"]]);
+/// assert_eq!(plain_commands("GIT_PAGER=evil git log"), None);
+/// # Ok::<(), &str>(())
+/// ```
+#[must_use]
+pub fn plain_commands(line: &str) -> Option<Vec<Vec<String>>> {
+    plain_line::commands(line)
 }

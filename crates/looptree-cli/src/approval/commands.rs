@@ -1,0 +1,126 @@
+//! The commands that "always" covers with other arguments than those that were shown.
+//!
+//! The list names what is allowed, because most programs can run others: by a subcommand, an option, a configuration or an alias. A word
+//! that is not listed makes the whole line need an approval.
+
+use looptree::tools::bash::plain_commands;
+
+/// Subcommands of a program, and the arguments with which they run no other program, read no other configuration, and write no file
+/// that an argument names.
+struct Family {
+    program: &'static str,
+    subcommands: &'static [&'static str],
+    /// The options, separated by blanks. One with an equals sign takes a value, behind this sign or as the next word.
+    options: &'static str,
+    /// The options behind `--`.
+    options_behind: &'static str,
+}
+
+const FAMILIES: &[Family] = &[
+    Family {
+        program: "cargo",
+        subcommands: &["test", "build", "check", "doc"],
+        options: CARGO,
+        // Of a test program, which is the project's own code.
+        options_behind: "--nocapture --no-capture --exact --ignored --include-ignored --list --show-output -q --quiet --test-threads= --skip=",
+    },
+    // Behind `--` are options of the compiler, which name a linker.
+    Family { program: "cargo", subcommands: &["clippy"], options: CARGO, options_behind: "-D= -W= -A=" },
+    Family {
+        program: "cargo",
+        subcommands: &["fmt"],
+        options: "--all --check -q --quiet -v --verbose -p= --package=",
+        options_behind: "",
+    },
+    Family {
+        program: "go",
+        subcommands: &["build", "test", "vet"],
+        options: "-v -race -short -cover -failfast -json -count= -run= -skip= -timeout= -bench= -tags= -p=",
+        options_behind: "",
+    },
+    Family {
+        program: "git",
+        subcommands: &["status", "diff", "log", "show", "blame", "ls-files"],
+        options: "-s --short -b --branch --porcelain -uno -uall --untracked-files --ignored -v --verbose --stat --numstat --shortstat \
+                  --summary --cached --staged --name-only --name-status --check -w --ignore-all-space --ignore-space-change \
+                  --word-diff -U= --unified= -p --patch --no-patch -M --find-renames --no-color --no-ext-diff --no-textconv --oneline \
+                  --graph --all --decorate --no-decorate --merges --no-merges --reverse --first-parent --follow --abbrev-commit -n= \
+                  --max-count= --since= --until= --after= --before= --author= --grep= --date= --diff-filter= -S= -G= -L=",
+        options_behind: "",
+    },
+    Family {
+        program: "git",
+        subcommands: &["add"],
+        options: "-A --all -u --update -n --dry-run -v --verbose",
+        options_behind: "",
+    },
+];
+
+const CARGO: &str = "-q --quiet -v --verbose --locked --offline --frozen --workspace --all --lib --bins --tests --examples --benches \
+                     --all-targets --all-features --no-default-features --release -r --no-run --no-fail-fast --keep-going --doc \
+                     --no-deps -p= --package= --exclude= --features= -F= --test= --bin= --example= --bench= --profile= -j= --jobs= \
+                     --color= --message-format=";
+
+impl Family {
+    /// Returns whether all arguments behind the subcommand are allowed.
+    fn allows(&self, arguments: &[String]) -> bool {
+        let (mut options, mut rest) = (self.options, arguments.iter());
+        let mut is_behind = false;
+        while let Some(word) = rest.next() {
+            let is_allowed = match word.as_str() {
+                "--" if !is_behind => {
+                    (options, is_behind) = (self.options_behind, true);
+                    true
+                }
+                option if option.starts_with('-') => match takes_value(options, option) {
+                    Some(true) => {
+                        rest.next().is_some_and(|value| !value.starts_with('-') && is_inside(value))
+                    }
+                    Some(false) => true,
+                    None => false,
+                },
+                operand => is_inside(operand),
+            };
+            if !is_allowed {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// Returns whether the value of a listed option is the next word; `None` for an option that is not listed or has another value.
+fn takes_value(options: &str, option: &str) -> Option<bool> {
+    let is_listed = |wanted: &str| options.split(' ').any(|listed| listed == wanted);
+    let is_number = option.len() > 1 && option.chars().skip(1).all(|c| c.is_ascii_digit());
+    match option.split_once('=') {
+        Some((name, value)) => (is_inside(value) && is_listed(&format!("{name}="))).then_some(false),
+        None if is_number || is_listed(option) => Some(false),
+        None => is_listed(&format!("{option}=")).then_some(true),
+    }
+}
+
+/// Returns whether an operand or a value stays inside of the directory as a path: with others, `git diff` compares any two files.
+fn is_inside(word: &str) -> bool {
+    !word.starts_with('/') && word.split('/').all(|part| part != "..")
+}
+
+/// Returns the program and the subcommand that a line runs with allowed arguments, as `cargo test`. A line of several commands runs the
+/// same ones in each.
+pub(super) fn covered(line: &str) -> Option<String> {
+    let commands = plain_commands(line)?;
+    let mut found = commands.iter().map(|words| {
+        let [program, subcommand, arguments @ ..] = words.as_slice() else { return None };
+        let is_allowed = |family: &&Family| {
+            family.program == program
+                && family.subcommands.contains(&subcommand.as_str())
+                && family.allows(arguments)
+        };
+        FAMILIES.iter().find(is_allowed).map(|_| format!("{program} {subcommand}"))
+    });
+    let first = found.next()??;
+    found.all(|other| other.as_ref() == Some(&first)).then_some(first)
+}
+
+#[cfg(test)]
+mod tests;

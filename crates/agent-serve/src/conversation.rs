@@ -13,7 +13,7 @@ use agent_core::{
     RunFailure,
 };
 use agent_session::{SessionRecorder, SessionStore};
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use tokio::sync::{oneshot, watch};
 
 use crate::agents::ConversationRef;
 use crate::limits::{Limits, VanishedClient};
@@ -82,7 +82,8 @@ pub(crate) struct Parts {
     #[cfg(feature = "files")]
     pub(crate) workspace: Option<agent_tools::Workspace>,
     pub(crate) companion: Option<Box<dyn Any + Send + Sync>>,
-    pub(crate) place: OwnedSemaphorePermit,
+    /// Freed when the conversation is dropped.
+    pub(crate) place: Box<dyn Any + Send + Sync>,
 }
 
 /// A conversation in memory.
@@ -103,7 +104,7 @@ pub(crate) struct Conversation {
     /// Drops the tasks of its runs.
     left: CancellationToken,
     _companion: Option<Box<dyn Any + Send + Sync>>,
-    _place: OwnedSemaphorePermit,
+    _place: Box<dyn Any + Send + Sync>,
 }
 
 impl std::fmt::Debug for Conversation {

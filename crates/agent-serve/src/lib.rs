@@ -38,7 +38,7 @@ mod metrics;
 pub mod models;
 mod registry;
 pub mod service;
-mod serving;
+pub mod serving;
 
 #[doc(inline)]
 pub use agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};

@@ -30,7 +30,7 @@ use crate::keys::{Account, Accounts, Key, KeyError, key_of_owner};
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::{OpenError, Registry, Wait};
-use crate::serving::{Acceptance, accept};
+use crate::serving::{ConnectionLimits, accept};
 
 /// The maximum number of sessions that are read from the store at once, for events and views.
 const MAX_READS: usize = 4;
@@ -221,8 +221,8 @@ impl ServiceBuilder {
         let closing = CancellationToken::new();
         let inner = Inner {
             registry: Registry::new(Arc::clone(&shared), closing.clone()),
+            accounts: Accounts::new(&self.keys, &shared.limits)?,
             shared,
-            accounts: Accounts::new(&self.keys)?,
             reads: Semaphore::new(MAX_READS),
             closing,
             agents,
@@ -339,12 +339,12 @@ impl Service {
         }
         self.recover().await?;
         let limits = &self.inner.shared.limits;
-        let acceptance = Acceptance {
+        let connections = ConnectionLimits {
             connections: limits.connections,
             head_time: limits.head_time,
             write_time: limits.write_time,
-            cut: self.inner.shared.metrics.cut_connections.clone(),
         };
+        let closed = self.inner.shared.metrics.closed.clone();
         let tend = async {
             loop {
                 tokio::time::sleep(limits.idle_time / 4).await;
@@ -359,7 +359,7 @@ impl Service {
             // Streams end by themselves when the service closes, and their connections with them.
             self.shutdown().await;
         };
-        accept(listener, self.router(), acceptance, until).await;
+        accept(listener, self.router(), connections, closed, until).await;
         Ok(())
     }
 

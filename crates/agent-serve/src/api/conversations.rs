@@ -9,6 +9,7 @@ use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::{AcquireError, SemaphorePermit};
 
 use super::error::ApiError;
 use super::extract::{Body, Caller, InPath, Params};
@@ -228,7 +229,9 @@ pub(super) async fn list(
         .with_agent(account.owner())
         .sorted(SortBy::LastActive, Order::Descending)
         .page(offset, limit);
+    let read = service.read(&account).await?;
     let found = service.inner.shared.store.find_sessions(&query).await?;
+    drop(read);
     let mut conversations = Vec::new();
     for session in found.sessions {
         let running = service.is_running(&session.summary.session_id).await;
@@ -400,12 +403,23 @@ pub(super) async fn abort(
 impl Service {
     /// Returns the session of a conversation of the account as it is stored.
     pub(super) async fn session(&self, account: &Account, id: &SessionId) -> Result<Session, ApiError> {
-        let _read = self.inner.reads.acquire().await.map_err(|error| ApiError::internal(&error))?;
+        let _read = self.read(account).await?;
         let session = self.inner.shared.store.load_session(id.as_str()).await?.into_session();
         if session.agent_id.as_str() != account.owner() {
             return Err(OpenError::NotFound(id.clone()).into());
         }
         Ok(session)
+    }
+
+    /// Waits until the store or the workspace can be read for the account. Each key has few reads at once, so that the others do
+    /// not wait for all of them.
+    pub(super) async fn read<'a>(
+        &'a self,
+        account: &'a Account,
+    ) -> Result<[SemaphorePermit<'a>; 2], ApiError> {
+        let closed = |error: AcquireError| ApiError::internal(&error);
+        let own = account.bounds.reads.acquire().await.map_err(closed)?;
+        Ok([own, self.inner.reads.acquire().await.map_err(closed)?])
     }
 
     pub(super) async fn is_running(&self, id: &SessionId) -> bool {

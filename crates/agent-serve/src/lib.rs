@@ -31,6 +31,7 @@ mod api;
 mod conversation;
 mod environment;
 pub mod keys;
+mod ledger;
 pub mod limits;
 mod metrics;
 #[cfg(feature = "models")]

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::compat::SeedSetters as _;
-use agent_core::{Budget, CancellationToken, SessionId};
-use agent_session::{RestoreSession as _, Session, SessionError};
+use agent_core::{BudgetSnapshot, CancellationToken, SessionId};
+use agent_session::{LoadedSession, RestoreSession as _, Session, SessionError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};
@@ -15,6 +15,7 @@ use crate::conversation::replay::count;
 use crate::conversation::{Conversation, Parts, Shared};
 use crate::environment::LeavableEnvironment;
 use crate::keys::Account;
+use crate::ledger::{self, Mark};
 
 /// Why a conversation could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -163,11 +164,13 @@ impl Registry {
                         Limits::conversation_budget";
             return Err(OpenError::Agent(text.into()));
         }
-        let budget = conversation_budget(account, of, &self.shared);
+        let budget =
+            account.budget.child(format!("conversation {}", of.id), self.shared.limits.conversation_budget);
+        let own = budget.clone();
         agent.set_config(|config| {
             let inner = Arc::clone(&config.services.environment);
             config.services.environment = Arc::new(LeavableEnvironment::new(inner, left.clone()));
-            config.services.budget = Some(budget);
+            config.services.budget = Some(own);
         });
         let agent = agent.with_agent_id(account.owner());
         let store = Arc::clone(&self.shared.store);
@@ -182,6 +185,18 @@ impl Registry {
             })?;
         let session = recorder.read_session(of.id.as_str())?;
         let (last, current) = session.as_ref().map(count).unwrap_or_default();
+        let mut counted = Mark::default();
+        if let Some(session) = session.map(LoadedSession::new) {
+            let run = session.open_run().ok().flatten();
+            let mut known = run.and_then(|run| run.budget().accounts.first().copied()).unwrap_or_default();
+            (counted.last_loop, counted.loop_spent) = ledger::last_loop(&session);
+            known.spent = known.spent.max(&ledger::of_session(&session));
+            counted.account = known.spent;
+            // Only of the conversation: the budget of the key has it from the ledger.
+            let mut spent = BudgetSnapshot::default();
+            spent.accounts.push(known);
+            budget.restore(&spent);
+        }
         let limits = &self.shared.limits;
         let ring = Ring::new(last, current, limits.buffered_events, limits.buffered_bytes);
         let parts = Parts {
@@ -189,6 +204,8 @@ impl Registry {
             agent,
             recorder,
             ring,
+            budget,
+            counted,
             left,
             #[cfg(feature = "files")]
             workspace,
@@ -305,8 +322,4 @@ pub(crate) enum Wait {
     No,
     /// It waits until a conversation was released.
     UntilFree,
-}
-
-fn conversation_budget(account: &Account, of: &ConversationRef, shared: &Shared) -> Budget {
-    account.budget.child(format!("conversation {}", of.id), shared.limits.conversation_budget)
 }

@@ -43,6 +43,9 @@ pub(crate) async fn require(State(service): State<Service>, mut request: Request
             .retry_after(1)
             .into_response();
     }
+    if let Err(error) = service.count_spending().await {
+        return ApiError::from(error).into_response();
+    }
     let bounds = &account.bounds;
     let Some(place) = bounds.requests.take() else {
         service.inner.shared.metrics.bounded.inc();

@@ -228,6 +228,11 @@ impl From<StartError> for ApiError {
                 let text = "the run was not recorded in time; read the conversation before you try again";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow_store", text).retry_after(5)
             }
+            StartError::NoLedger(error) => {
+                tracing::error!(%error, "the ledger of the keys could not be written, so a run was not started");
+                let text = "the server cannot record what the run would spend, so it was not started; try again later";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow_store", text).retry_after(5)
+            }
             StartError::Agent(error) => match error {
                 AgentError::Suspended { .. } => conflict(
                     "waiting",

@@ -70,7 +70,8 @@ fn a_place_is_free_when_its_connection_has_ended() {
     let seats = fill(&places, RESERVE + 1, 1);
     seats[0].admit().unwrap();
     drop(seats);
-    assert_eq!((places.lock().places.len(), places.lock().busy), (0, 0));
+    let taken = places.lock();
+    assert_eq!((taken.places.len(), taken.busy), (0, 0));
 }
 
 #[test]

@@ -107,6 +107,8 @@ pub(crate) struct Conversation {
     counted: Mutex<Mark>,
     phase: watch::Sender<Phase>,
     readers: AtomicUsize,
+    /// The requests that are about to start a run.
+    starting: AtomicUsize,
     /// Counts the readers that have come, so that one who comes back is noticed.
     visits: AtomicU64,
     /// When the conversation was used last, in milliseconds of the monotonic clock.
@@ -140,6 +142,7 @@ impl Conversation {
             events: parts.ring,
             phase: watch::channel(Phase::Idle).0,
             readers: AtomicUsize::new(0),
+            starting: AtomicUsize::new(0),
             visits: AtomicU64::new(0),
             left: parts.left,
             #[cfg(feature = "files")]
@@ -164,7 +167,8 @@ impl Conversation {
 
     /// Returns how long the conversation has been idle; `None` while it works or is read.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
-        let is_idle = *self.phase.borrow() == Phase::Idle && self.readers.load(Ordering::Acquire) == 0;
+        let users = self.readers.load(Ordering::Acquire) + self.starting.load(Ordering::Acquire);
+        let is_idle = *self.phase.borrow() == Phase::Idle && users == 0;
         let now = self.shared.environment.monotonic_ms();
         is_idle.then(|| Duration::from_millis(now.saturating_sub(self.used.load(Ordering::Relaxed))))
     }
@@ -179,6 +183,7 @@ impl Conversation {
         start: impl FnOnce(&AgentHandle) -> Result<EventReceiver, AgentError> + Send,
     ) -> Result<Started, StartError> {
         self.touch();
+        let _starting = Starting::new(&self.starting);
         let mut phase = self.phase.subscribe();
         // The sender is part of `self`, so waiting does not fail.
         let _ = phase.wait_for(|phase| *phase != Phase::Ending).await;
@@ -416,6 +421,22 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.shared.metrics.open_conversations.dec();
         self.left.cancel();
+    }
+}
+
+/// Counts a request that is about to start a run.
+struct Starting<'a>(&'a AtomicUsize);
+
+impl<'a> Starting<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+}
+
+impl Drop for Starting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -293,13 +293,15 @@ impl Service {
             let _ = self.delete(account, id).await;
             return;
         }
-        let opened = self.open_waiting(account, id).await;
-        let resumed = match &opened {
-            Ok(conversation) => conversation
-                .start(agent_core::AgentHandle::resume)
-                .await
-                .map_err(|error| format!("{error:?}")),
-            Err(error) => Err(error.to_string()),
+        let resumed = loop {
+            match self.open_waiting(account, id).await {
+                Err(error) => break Err(error.to_string()),
+                Ok(conversation) => match conversation.start(agent_core::AgentHandle::resume).await {
+                    // It was released for another one that waits.
+                    Err(StartError::Closed) => {}
+                    started => break started.map_err(|error| format!("{error:?}")),
+                },
+            }
         };
         match resumed {
             Ok(_) => tracing::info!(session = %id, "a run that another process left was resumed"),

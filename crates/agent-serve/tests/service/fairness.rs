@@ -145,7 +145,9 @@ async fn bodies_that_a_key_sends_or_does_not_read_leave_room_for_those_of_others
         "GET {path}/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ALICE}\r\n\r\n"
     );
     unread.write_all(head.as_bytes()).await.unwrap();
-    unread.read_u8().await.unwrap();
+    let mut start = [0; 200];
+    unread.read_exact(&mut start).await.unwrap();
+    eprintln!("{}", String::from_utf8_lossy(&start));
     let (status, body) = running.get(&format!("{path}/messages")).await;
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_bytes")), "{status}");
     let large = json!({"text": "y".repeat(20_000)});

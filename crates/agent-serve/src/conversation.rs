@@ -4,13 +4,13 @@ pub(crate) mod events;
 pub(crate) mod replay;
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::{
-    AgentError, AgentEvent, AgentHandle, BasicAgent, Budget, CancellationToken, Environment, EventReceiver, RunEnd,
-    RunFailure,
+    AgentError, AgentEvent, AgentHandle, BasicAgent, Budget, CancellationToken, Environment, EventReceiver,
+    RunEnd, RunFailure,
 };
 use agent_session::{SessionError, SessionRecorder, SessionStore};
 use tokio::sync::{oneshot, watch};

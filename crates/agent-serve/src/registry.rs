@@ -24,13 +24,17 @@ pub(crate) enum OpenError {
     #[error("there is no conversation {0}")]
     NotFound(SessionId),
     /// All conversations in memory work.
-    #[error("all {most} conversations that the server has in memory work; try again when one of them is idle")]
+    #[error(
+        "all {most} conversations that the server has in memory work; try again when one of them is idle"
+    )]
     Full {
         /// The number of conversations in memory.
         most: usize,
     },
     /// All conversations of the key in memory work.
-    #[error("all {most} conversations that the key can have in memory work or are read; wait for one, or abort it")]
+    #[error(
+        "all {most} conversations that the key can have in memory work or are read; wait for one, or abort it"
+    )]
     KeyFull {
         /// The number of conversations of a key in memory.
         most: usize,

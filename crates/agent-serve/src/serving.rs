@@ -71,11 +71,7 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        Self {
-            connections: 2_048,
-            head_time: Duration::from_secs(10),
-            write_time: Duration::from_secs(60),
-        }
+        Self { connections: 2_048, head_time: Duration::from_secs(10), write_time: Duration::from_secs(60) }
     }
 }
 

@@ -21,6 +21,9 @@ use crate::service::{Lifetime, Service};
 /// The maximum number of items of a page.
 pub(super) const MAX_ITEMS: usize = 200;
 
+/// The maximum number of messages that wait for an open run.
+const MAX_QUEUED: usize = 32;
+
 /// The maximum number of images of a message.
 const MAX_IMAGES: usize = 20;
 
@@ -384,7 +387,14 @@ async fn queue(
         let text = "no run is open, so there is nothing to steer; prompt the conversation";
         return Err(ApiError::new(StatusCode::CONFLICT, "no_open_run", text));
     }
-    queue(&conversation.agent());
+    let agent = conversation.agent();
+    if agent.state().queued.len() >= MAX_QUEUED {
+        let text = format!(
+            "{MAX_QUEUED} messages wait for the open run, and more are not allowed; wait for its next turn"
+        );
+        return Err(ApiError::over_bound("too_many_messages", text));
+    }
+    queue(&agent);
     Ok((StatusCode::ACCEPTED, Json(Accepted { status: Status::Running })))
 }
 

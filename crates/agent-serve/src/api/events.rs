@@ -71,7 +71,8 @@ pub(super) async fn events(
     }
     let streams = &account.bounds.streams;
     let Some(place) = streams.take() else {
-        let text = format!("the key reads {} streams of events, and more are not allowed; end one", streams.most);
+        let text =
+            format!("the key reads {} streams of events, and more are not allowed; end one", streams.most);
         return Err(ApiError::over_bound("too_many_streams", text));
     };
     let Some(reader) = conversation.reader() else {

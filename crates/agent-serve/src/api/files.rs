@@ -137,7 +137,9 @@ pub(super) async fn upload(
     let workspace = workspace(&service, &account, id).await?;
     let content = read(request, &service, service.inner.shared.limits.upload_bytes).await?;
     let bytes = content.bytes.len();
-    blocking(move || workspace.write_bytes(&query.path, &content.bytes)).await?.map_err(|error| refused(&error))?;
+    blocking(move || workspace.write_bytes(&query.path, &content.bytes))
+        .await?
+        .map_err(|error| refused(&error))?;
     Ok(Json(Written { bytes }))
 }
 

@@ -42,5 +42,7 @@ fn of_loop(session: &LoadedSession, record: &LoopRecord) -> Spending {
         None => session.open_run_of(&record.loop_id).ok().flatten().and_then(|run| run.spent()),
     };
     // A loop without a budget, or whose state cannot be read, is counted by its tokens.
-    spent.unwrap_or_else(|| Spending::of_usage(&record.usage, &record.config.prices.clone().unwrap_or_default()))
+    spent.unwrap_or_else(|| {
+        Spending::of_usage(&record.usage, &record.config.prices.clone().unwrap_or_default())
+    })
 }

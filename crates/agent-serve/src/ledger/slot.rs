@@ -72,7 +72,9 @@ impl Slot {
         }
         match self.writer {
             Some(_) => Ok((self.saved.clone(), sums)),
-            None => Err(SessionError::Locked { lock: format!("{MOST} ledgers of {}", self.store.describe()) }),
+            None => {
+                Err(SessionError::Locked { lock: format!("{MOST} ledgers of {}", self.store.describe()) })
+            }
         }
     }
 

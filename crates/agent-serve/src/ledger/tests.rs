@@ -53,7 +53,8 @@ async fn a_ledger_that_could_not_be_written_is_written_with_the_next_change() {
 async fn a_session_of_another_program_is_no_ledger_and_is_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let store = JsonStore::open(folder.path()).unwrap();
-    let other = agent_session::Session::new("serve-ledger-0".into(), "other".into(), agent_core::Timestamp(1));
+    let other =
+        agent_session::Session::new("serve-ledger-0".into(), "other".into(), agent_core::Timestamp(1));
     store.save_session(&other).unwrap();
     let refused = ledger(&store).open(&store).await.unwrap_err();
     assert!(refused.to_string().contains("serve-ledger-0 is another session"), "{refused}");

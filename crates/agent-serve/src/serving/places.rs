@@ -47,6 +47,13 @@ struct Taken {
     busy: usize,
 }
 
+/// The connections in a state.
+struct Group {
+    total: usize,
+    /// The one to close first.
+    oldest: Option<u64>,
+}
+
 /// All connections of a server answer requests with a valid key, so that it can take no further one now. The client can try
 /// again when one of them has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -88,25 +95,25 @@ impl Places {
 }
 
 impl Taken {
-    /// Returns the connection to close: the oldest one without a key of the network that has most of them, or the one that
-    /// is idle and the oldest.
+    /// Returns the connection to close. Idle ones are closed if those without a key are few.
     fn victim(&self) -> Option<u64> {
-        let mut strangers: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
-        let (mut count, mut idle) = (0_usize, None);
-        for (number, place) in &self.places {
-            match place.state {
-                State::Busy => {}
-                State::Idle => idle = idle.or(Some(*number)),
-                State::Stranger => {
-                    count += 1;
-                    strangers.entry(place.peer).or_insert((0, *number)).0 += 1;
-                }
-            }
+        let (strangers, idle) = (self.most_of(State::Stranger), self.most_of(State::Idle));
+        match strangers.total < self.places.len() / STRANGERS {
+            true => idle.oldest.or(strangers.oldest),
+            false => strangers.oldest,
         }
-        if count < self.places.len() / STRANGERS && idle.is_some() {
-            return idle;
+    }
+
+    /// Returns the number of connections in this state, and the oldest one of the network that has most of them.
+    fn most_of(&self, state: State) -> Group {
+        let mut networks: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+        let mut total = 0;
+        for (number, place) in self.places.iter().filter(|(_, place)| place.state == state) {
+            total += 1;
+            networks.entry(place.peer).or_insert((0, *number)).0 += 1;
         }
-        strangers.into_values().max_by_key(|(count, _)| *count).map(|(_, oldest)| oldest).or(idle)
+        let most = networks.into_values().max_by_key(|(count, _)| *count);
+        Group { total, oldest: most.map(|(_, oldest)| oldest) }
     }
 
     fn remove(&mut self, number: u64) {

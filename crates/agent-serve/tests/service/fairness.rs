@@ -6,7 +6,9 @@ use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_serve::ConversationRef;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpSocket, TcpStream};
+#[cfg(feature = "files")]
+use tokio::net::TcpSocket;
+use tokio::net::TcpStream;
 
 use crate::support::{ALICE, BOB, Events, HANG, Running, agent, answer, builder, keys, quick, store};
 
@@ -65,9 +67,8 @@ async fn streams_and_connections_of_one_key_and_of_strangers_keep_no_other_key_a
     let mut refused = 0;
     for n in 0..32 {
         let path = &paths[n % 4];
-        let head = format!(
-            "GET {path}/events?after=0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ALICE}\r\n\r\n"
-        );
+        let head =
+            format!("GET {path}/events?after=0 HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ALICE}\r\n\r\n");
         let mut stream = send(&running, &head).await;
         let start = answered(&mut stream).await;
         match start.contains(" 429 ") {
@@ -116,7 +117,10 @@ async fn a_key_that_has_all_requests_of_a_service_is_told_so_and_health_is_still
     }
     let refused = running.client.get(format!("{}/v1/models", running.url)).bearer_auth(BOB);
     let response = refused.send().await.unwrap();
-    assert_eq!((response.status().as_u16(), &response.headers()["retry-after"]), (503, &"1".parse().unwrap()));
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["retry-after"]),
+        (503, &"1".parse().unwrap())
+    );
     let body: Value = response.json().await.unwrap();
     assert_eq!(body["error"]["code"], "busy");
     assert!(body["error"]["message"].as_str().unwrap().contains("all 4 connections"), "{body}");
@@ -126,38 +130,39 @@ async fn a_key_that_has_all_requests_of_a_service_is_told_so_and_health_is_still
     running.stop().await;
 }
 
+#[cfg(feature = "files")]
 #[tokio::test(flavor = "multi_thread")]
 async fn bodies_that_a_key_sends_or_does_not_read_leave_room_for_those_of_others() {
     let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("work");
+    std::fs::create_dir(&root).unwrap();
+    // More than the buffers of a connection.
+    std::fs::write(root.join("large"), vec![b'x'; 14 << 20]).unwrap();
     let mut limits = quick();
-    // Little more than a message and its reply.
-    limits.bytes_per_key = 7_820 << 10;
-    let running = Running::with(builder(&store(folder.path())).keys(keys()).limits(limits)).await;
-    let path = running.conversation("loud").await;
-    let after = running.prompt(&path, &"x".repeat(4_000_000)).await;
-    running.until(&path, after, "agent_end").await;
-    // Two times 4 MB, of which the client reads nothing.
+    limits.bytes_per_key = (14 << 20) + 4_096;
+    let builder = builder(&store(folder.path()))
+        .agent_factory("files", crate::files::WithWorkspace(root))
+        .keys(keys())
+        .limits(limits);
+    let running = Running::with(builder).await;
+    let path = running.conversation("files").await;
+    let file = format!("{path}/files/content?path=large");
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4_096).unwrap();
     let address = running.url.strip_prefix("http://").unwrap().parse().unwrap();
     let mut unread = socket.connect(address).await.unwrap();
-    let head = format!(
-        "GET {path}/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ALICE}\r\n\r\n"
-    );
+    let head = format!("GET {file} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {ALICE}\r\n\r\n");
     unread.write_all(head.as_bytes()).await.unwrap();
-    let mut start = [0; 200];
-    unread.read_exact(&mut start).await.unwrap();
-    eprintln!("{}", String::from_utf8_lossy(&start));
-    let (status, body) = running.get(&format!("{path}/messages")).await;
-    assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_bytes")), "{status}");
-    let large = json!({"text": "y".repeat(20_000)});
-    let (status, body) = running.post(&format!("{path}/prompt"), large).await;
+    unread.read_u8().await.unwrap();
+    let (status, body) = answer(running.request("GET", &file)).await;
     assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_bytes")));
-    assert!(body["error"]["message"].as_str().unwrap().contains("8007680 bytes"), "{body}");
+    let (status, body) = running.post(&format!("{path}/prompt"), json!({"text": "y".repeat(20_000)})).await;
+    assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_bytes")));
+    assert!(body["error"]["message"].as_str().unwrap().contains("14684160 bytes"), "{body}");
     works(&running).await;
     drop(unread);
     let again = async {
-        while running.get(&format!("{path}/messages")).await.0 != 200 {
+        while running.request("GET", &file).send().await.unwrap().status().as_u16() != 200 {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -188,6 +193,20 @@ async fn conversations_that_a_key_keeps_working_leave_places_for_those_of_others
             }
         }
     }
+    // Messages that wait for a run which does not take them are bounded, too.
+    let (_, list) = running.get("/v1/conversations").await;
+    let list = list["conversations"].as_array().unwrap();
+    let open = list.iter().find(|one| one["status"] == "running").unwrap();
+    let steer = format!("/v1/conversations/{}/steer", open["id"].as_str().unwrap());
+    for n in 0..33 {
+        let (status, body) = running.post(&steer, json!({"text": "and"})).await;
+        match n < 32 {
+            true => assert_eq!(status, 202, "{body}"),
+            false => {
+                assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_messages")));
+            }
+        }
+    }
     works(&running).await;
     running.stop().await;
 }
@@ -203,7 +222,18 @@ async fn a_stream_of_events_ends_after_its_time_and_is_resumed() {
     let released = events.until("service.released").await;
     assert_eq!(released[0].data["after"], 0);
     assert_eq!(events.next().await, None);
-    let after = running.prompt(&path, "hello").await;
-    running.until(&path, after, "agent_end").await;
+    let mut after = running.prompt(&path, "hello").await;
+    let resumed = async {
+        loop {
+            let mut events = running.events(&path, after).await;
+            while let Some(event) = events.next().await {
+                after = event.number.unwrap_or(after);
+                if event.kind == "agent_end" {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(HANG, resumed).await.expect("the end of the run never comes");
     running.stop().await;
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_core::BudgetLimits;
+use agent_core::testing::{ScriptedProvider, ScriptedReply};
 use agent_serve::{ConversationRef, ServiceBuilder};
 use agent_session::JsonStore;
 use serde_json::json;

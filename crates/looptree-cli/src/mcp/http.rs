@@ -107,7 +107,9 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
     }
     let begins = request.method() == Method::POST && !request.headers().contains_key(SESSION);
     if begins && guard.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-        let text = format!("{MAX_SESSIONS} sessions of clients are open; end one, or wait until one is idle for 5 minutes");
+        let text = format!(
+            "{MAX_SESSIONS} sessions of clients are open; end one, or wait until one is idle for 5 minutes"
+        );
         return refusal(StatusCode::SERVICE_UNAVAILABLE, text);
     }
     let (head, body) = request.into_parts();

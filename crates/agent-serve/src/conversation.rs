@@ -107,8 +107,8 @@ pub(crate) struct Conversation {
     counted: Mutex<Mark>,
     phase: watch::Sender<Phase>,
     readers: AtomicUsize,
-    /// The requests that are about to start a run.
-    starting: AtomicUsize,
+    /// Held while a run starts, so that each run has its mark in the ledger.
+    starting: tokio::sync::Mutex<()>,
     /// Counts the readers that have come, so that one who comes back is noticed.
     visits: AtomicU64,
     /// When the conversation was used last, in milliseconds of the monotonic clock.
@@ -142,7 +142,7 @@ impl Conversation {
             events: parts.ring,
             phase: watch::channel(Phase::Idle).0,
             readers: AtomicUsize::new(0),
-            starting: AtomicUsize::new(0),
+            starting: tokio::sync::Mutex::default(),
             visits: AtomicU64::new(0),
             left: parts.left,
             #[cfg(feature = "files")]
@@ -167,8 +167,8 @@ impl Conversation {
 
     /// Returns how long the conversation has been idle; `None` while it works or is read.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
-        let users = self.readers.load(Ordering::Acquire) + self.starting.load(Ordering::Acquire);
-        let is_idle = *self.phase.borrow() == Phase::Idle && users == 0;
+        let is_used = self.readers.load(Ordering::Acquire) > 0 || self.starting.try_lock().is_err();
+        let is_idle = *self.phase.borrow() == Phase::Idle && !is_used;
         let now = self.shared.environment.monotonic_ms();
         is_idle.then(|| Duration::from_millis(now.saturating_sub(self.used.load(Ordering::Relaxed))))
     }
@@ -183,10 +183,13 @@ impl Conversation {
         start: impl FnOnce(&AgentHandle) -> Result<EventReceiver, AgentError> + Send,
     ) -> Result<Started, StartError> {
         self.touch();
-        let _starting = Starting::new(&self.starting);
+        let starting = self.starting.lock().await;
         let mut phase = self.phase.subscribe();
         // The sender is part of `self`, so waiting does not fail.
         let _ = phase.wait_for(|phase| *phase != Phase::Ending).await;
+        if *phase.borrow() == Phase::Running {
+            return Err(StartError::Busy);
+        }
         let mark = self.counted().clone();
         let marked = self.shared.ledger.begin(&self.of.key, &self.of.id, mark).await;
         marked.map_err(StartError::NoLedger)?;
@@ -207,6 +210,7 @@ impl Conversation {
             started.is_ok()
         });
         let receiver = started?;
+        drop(starting);
         let (journaled, first) = oneshot::channel();
         let (ended, end) = watch::channel(None);
         let this = Arc::clone(self);
@@ -421,22 +425,6 @@ impl Drop for Conversation {
     fn drop(&mut self) {
         self.shared.metrics.open_conversations.dec();
         self.left.cancel();
-    }
-}
-
-/// Counts a request that is about to start a run.
-struct Starting<'a>(&'a AtomicUsize);
-
-impl<'a> Starting<'a> {
-    fn new(count: &'a AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::AcqRel);
-        Self(count)
-    }
-}
-
-impl Drop for Starting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -105,7 +105,7 @@ async fn streams_and_connections_of_one_key_and_of_strangers_keep_no_other_key_a
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_has_all_requests_of_a_service_is_told_so_and_health_is_still_answered() {
+async fn a_full_service_refuses_keys_with_the_figure_and_still_answers_health() {
     let folder = tempfile::tempdir().unwrap();
     let mut limits = quick();
     limits.connections = 4;

@@ -89,7 +89,7 @@ struct Guard {
     sessions: Arc<LocalSessionManager>,
 }
 
-/// Passes on a request that has the token and whose body arrives in time.
+/// Forwards a request that has the token and whose body arrives in time.
 async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     if request.uri().path() != PATH {
         return refusal(StatusCode::NOT_FOUND, "the server is at /mcp");

@@ -292,7 +292,10 @@ impl Conversation {
 
     /// Records what the conversation has spent since the last time. `end` is the last event of a run.
     async fn settle(&self, end: Option<&AgentEvent>) {
-        let spent = self.budget.spent();
+        let spent = self.budget.spent().without_time();
+        // Runs of the key that work at the same time are counted once, so its account has the time.
+        let accounts = self.budget.snapshot(self.shared.environment.now()).accounts;
+        let time_ms = accounts.last().map_or(0, |key| key.spent.time_ms);
         let more = {
             let mut counted = self.counted();
             let more = spent.minus(&counted.account);
@@ -309,7 +312,7 @@ impl Conversation {
             }
             more
         };
-        if let Err(error) = self.shared.ledger.settle(&self.of.key, &self.of.id, more).await {
+        if let Err(error) = self.shared.ledger.settle(&self.of.key, &self.of.id, more, time_ms).await {
             tracing::error!(session = %self.of.id, %error, "what a run has spent could not be written yet");
         }
     }

@@ -89,16 +89,19 @@ impl Ledger {
         self.write().await
     }
 
-    /// Counts what a conversation has spent since the last call, and removes the mark of its run.
+    /// Counts what a conversation has spent since the last call, and removes the mark of its run. `time_ms` is the time of all
+    /// runs of the key.
     pub(crate) async fn settle(
         self: &Arc<Self>,
         key: &str,
         id: &SessionId,
         spent: Spending,
+        time_ms: u64,
     ) -> Result<(), SessionError> {
         self.change(|document| {
             let entry = document.key(key);
             entry.spent = entry.spent.plus(&spent);
+            entry.spent.time_ms = entry.spent.time_ms.max(time_ms);
             entry.open.remove(id).is_some() || !spent.is_zero()
         });
         self.write().await

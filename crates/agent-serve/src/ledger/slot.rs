@@ -105,7 +105,10 @@ impl Slot {
 fn add(sums: &mut BTreeMap<String, Spending>, document: &Document) {
     for (name, entry) in document.keys() {
         let sum = sums.entry(name.to_owned()).or_default();
+        let time_ms = sum.time_ms.max(entry.spent.time_ms);
         *sum = sum.plus(&entry.spent);
+        // Each ledger has the time of the key from its start on, with what was counted before.
+        sum.time_ms = time_ms;
     }
 }
 

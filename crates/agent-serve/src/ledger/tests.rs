@@ -22,8 +22,8 @@ async fn processes_have_a_ledger_each_and_the_next_one_counts_all_of_them() {
     first.add_key("alice", Spending::of_tokens(5)).await.unwrap();
     let sums = second.open(&store).await.unwrap();
     assert_eq!(tokens(&sums, "alice"), 5);
-    second.settle("alice", &"c".into(), Spending::of_tokens(7)).await.unwrap();
-    second.settle("bob", &"d".into(), Spending::of_tokens(1)).await.unwrap();
+    second.settle("alice", &"c".into(), Spending::of_tokens(7), 0).await.unwrap();
+    second.settle("bob", &"d".into(), Spending::of_tokens(1), 0).await.unwrap();
     drop((first, second));
     for _ in 0..2 {
         let sums = ledger(&store).open(&store).await.unwrap();
@@ -38,12 +38,12 @@ async fn a_ledger_that_could_not_be_written_is_written_with_the_next_change() {
     let store = JsonStore::open(&path).unwrap();
     let ledger = ledger(&store);
     ledger.open(&store).await.unwrap();
-    ledger.settle("alice", &"c".into(), Spending::of_tokens(5)).await.unwrap();
+    ledger.settle("alice", &"c".into(), Spending::of_tokens(5), 0).await.unwrap();
     std::fs::rename(&path, &away).unwrap();
-    ledger.settle("alice", &"c".into(), Spending::of_tokens(7)).await.unwrap_err();
-    ledger.settle("alice", &"c".into(), Spending::of_tokens(1)).await.unwrap_err();
+    ledger.settle("alice", &"c".into(), Spending::of_tokens(7), 0).await.unwrap_err();
+    ledger.settle("alice", &"c".into(), Spending::of_tokens(1), 0).await.unwrap_err();
     std::fs::rename(&away, &path).unwrap();
-    ledger.settle("alice", &"c".into(), Spending::of_tokens(2)).await.unwrap();
+    ledger.settle("alice", &"c".into(), Spending::of_tokens(2), 0).await.unwrap();
     drop(ledger);
     let sums = super::tests::ledger(&store).open(&store).await.unwrap();
     assert_eq!(tokens(&sums, "alice"), 15);

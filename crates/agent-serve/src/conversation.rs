@@ -4,18 +4,19 @@ pub(crate) mod events;
 pub(crate) mod replay;
 
 use std::any::Any;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::{
-    AgentError, AgentEvent, AgentHandle, BasicAgent, CancellationToken, Environment, EventReceiver, RunEnd,
-    RunFailure,
+    AgentError, AgentEvent, AgentHandle, BasicAgent, Budget, CancellationToken, Environment, EventReceiver,
+    RunEnd, RunFailure,
 };
-use agent_session::{SessionRecorder, SessionStore};
-use tokio::sync::{OwnedSemaphorePermit, oneshot, watch};
+use agent_session::{SessionError, SessionRecorder, SessionStore};
+use tokio::sync::{oneshot, watch};
 
 use crate::agents::ConversationRef;
+use crate::ledger::{Ledger, Mark};
 use crate::limits::{Limits, VanishedClient};
 use crate::metrics::Metrics;
 use events::Ring;
@@ -42,6 +43,8 @@ pub(crate) enum StartError {
     NotJournaled(String),
     /// It was not journaled in time.
     TooSlow,
+    /// What it would spend cannot be recorded.
+    NoLedger(SessionError),
     Agent(AgentError),
 }
 
@@ -58,6 +61,7 @@ pub(crate) struct Started {
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) store: Arc<dyn SessionStore>,
+    pub(crate) ledger: Arc<Ledger>,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) environment: Arc<dyn Environment>,
@@ -78,11 +82,15 @@ pub(crate) struct Parts {
     pub(crate) agent: BasicAgent,
     pub(crate) recorder: SessionRecorder,
     pub(crate) ring: Ring,
+    pub(crate) budget: Budget,
+    /// What was counted of the conversation before.
+    pub(crate) counted: Mark,
     pub(crate) left: CancellationToken,
     #[cfg(feature = "files")]
     pub(crate) workspace: Option<agent_tools::Workspace>,
     pub(crate) companion: Option<Box<dyn Any + Send + Sync>>,
-    pub(crate) place: OwnedSemaphorePermit,
+    /// Freed when the conversation is dropped.
+    pub(crate) place: Box<dyn Any + Send + Sync>,
 }
 
 /// A conversation in memory.
@@ -94,8 +102,13 @@ pub(crate) struct Conversation {
     shared: Arc<Shared>,
     agent: BasicAgent,
     recorder: SessionRecorder,
+    budget: Budget,
+    /// The spending that the ledger has, or has as the mark of the open run.
+    counted: Mutex<Mark>,
     phase: watch::Sender<Phase>,
     readers: AtomicUsize,
+    /// Held while a run starts, so that each run has its mark in the ledger.
+    starting: tokio::sync::Mutex<()>,
     /// Counts the readers that have come, so that one who comes back is noticed.
     visits: AtomicU64,
     /// When the conversation was used last, in milliseconds of the monotonic clock.
@@ -103,7 +116,7 @@ pub(crate) struct Conversation {
     /// Drops the tasks of its runs.
     left: CancellationToken,
     _companion: Option<Box<dyn Any + Send + Sync>>,
-    _place: OwnedSemaphorePermit,
+    _place: Box<dyn Any + Send + Sync>,
 }
 
 impl std::fmt::Debug for Conversation {
@@ -124,9 +137,12 @@ impl Conversation {
             of: parts.of,
             agent: parts.agent,
             recorder: parts.recorder,
+            budget: parts.budget,
+            counted: Mutex::new(parts.counted),
             events: parts.ring,
             phase: watch::channel(Phase::Idle).0,
             readers: AtomicUsize::new(0),
+            starting: tokio::sync::Mutex::default(),
             visits: AtomicU64::new(0),
             left: parts.left,
             #[cfg(feature = "files")]
@@ -151,7 +167,8 @@ impl Conversation {
 
     /// Returns how long the conversation has been idle; `None` while it works or is read.
     pub(crate) fn idle_for(&self) -> Option<Duration> {
-        let is_idle = *self.phase.borrow() == Phase::Idle && self.readers.load(Ordering::Acquire) == 0;
+        let is_used = self.readers.load(Ordering::Acquire) > 0 || self.starting.try_lock().is_err();
+        let is_idle = *self.phase.borrow() == Phase::Idle && !is_used;
         let now = self.shared.environment.monotonic_ms();
         is_idle.then(|| Duration::from_millis(now.saturating_sub(self.used.load(Ordering::Relaxed))))
     }
@@ -166,9 +183,16 @@ impl Conversation {
         start: impl FnOnce(&AgentHandle) -> Result<EventReceiver, AgentError> + Send,
     ) -> Result<Started, StartError> {
         self.touch();
+        let starting = self.starting.lock().await;
         let mut phase = self.phase.subscribe();
         // The sender is part of `self`, so waiting does not fail.
         let _ = phase.wait_for(|phase| *phase != Phase::Ending).await;
+        if *phase.borrow() == Phase::Running {
+            return Err(StartError::Busy);
+        }
+        let mark = self.counted().clone();
+        let marked = self.shared.ledger.begin(&self.of.key, &self.of.id, mark).await;
+        marked.map_err(StartError::NoLedger)?;
         let mut started = Err(StartError::Closed);
         let mut after = 0;
         self.phase.send_if_modified(|phase| {
@@ -186,6 +210,7 @@ impl Conversation {
             started.is_ok()
         });
         let receiver = started?;
+        drop(starting);
         let (journaled, first) = oneshot::channel();
         let (ended, end) = watch::channel(None);
         let this = Arc::clone(self);
@@ -223,6 +248,8 @@ impl Conversation {
                 && let Some(end) = RunEnd::of(&event.event)
             {
                 own_end = Some(end);
+                // Before the client learns that the run is over.
+                self.settle(Some(&event.event)).await;
                 // Before the event, so that a client that prompts again after it waits for the agent.
                 self.phase.send_replace(Phase::Ending);
             }
@@ -236,6 +263,7 @@ impl Conversation {
             runs
         });
         self.agent.wait_for_idle().await;
+        self.settle(None).await;
         metrics.open_runs.dec();
         let end = match own_end {
             Some(end) => end,
@@ -256,6 +284,37 @@ impl Conversation {
             ends
         });
         ended.send_replace(Some(end));
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Mark> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records what the conversation has spent since the last time. `end` is the last event of a run.
+    async fn settle(&self, end: Option<&AgentEvent>) {
+        let spent = self.budget.spent().without_time();
+        // Runs of the key that work at the same time are counted once, so its account has the time.
+        let accounts = self.budget.snapshot(self.shared.environment.now()).accounts;
+        let time_ms = accounts.last().map_or(0, |key| key.spent.time_ms);
+        let more = {
+            let mut counted = self.counted();
+            let more = spent.minus(&counted.account);
+            counted.account = spent;
+            if let Some(end) = end {
+                let of_loop = match end {
+                    AgentEvent::AgentEnd(end) => end.spent.as_deref().copied().unwrap_or_default(),
+                    end if counted.last_loop.as_ref() == Some(end.loop_id()) => {
+                        counted.loop_spent.plus(&more)
+                    }
+                    _ => more,
+                };
+                (counted.last_loop, counted.loop_spent) = (Some(end.loop_id().clone()), of_loop);
+            }
+            more
+        };
+        if let Err(error) = self.shared.ledger.settle(&self.of.key, &self.of.id, more, time_ms).await {
+            tracing::error!(session = %self.of.id, %error, "what a run has spent could not be written yet");
+        }
     }
 
     /// Aborts the run, also one that waits for an answer, and waits until it has ended.
@@ -317,6 +376,7 @@ impl Conversation {
         self.left.cancel();
         self.phase.send_replace(Phase::Closed);
         self.agent.wait_for_idle().await;
+        self.settle(None).await;
         self.events.close();
         if let Err(error) = self.recorder.close().await {
             tracing::error!(session = %self.of.id, %error, "the session could not be saved; its journal has it");

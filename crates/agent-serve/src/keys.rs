@@ -12,6 +12,7 @@
 //! # Ok::<(), agent_serve::KeyError>(())
 //! ```
 
+mod bounds;
 mod rate;
 #[cfg(test)]
 mod tests;
@@ -23,7 +24,10 @@ use agent_core::{Budget, BudgetLimits, Secret};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
 
+pub(crate) use bounds::Bounds;
 pub(crate) use rate::Bucket;
+
+use crate::limits::Limits;
 
 /// The minimum length of a key in characters. Shorter ones can be guessed.
 pub const MIN_KEY_CHARS: usize = 16;
@@ -161,20 +165,22 @@ fn hash_of(token: &[u8]) -> [u8; 32] {
     Sha256::digest(token).into()
 }
 
-/// A key at work: its account and its rate.
+/// A key at work: its account, its rate, and what it can use at once.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) name: Arc<str>,
     pub(crate) budget: Budget,
     pub(crate) bucket: Bucket,
+    pub(crate) bounds: Bounds,
 }
 
 impl Account {
-    fn new(key: &Key) -> Self {
+    fn new(key: &Key, limits: &Limits) -> Self {
         Self {
             name: Arc::clone(&key.name),
             budget: Budget::named(format!("key {}", key.name), key.budget),
             bucket: Bucket::new(key.requests_per_minute),
+            bounds: Bounds::new(limits),
         }
     }
 
@@ -201,7 +207,7 @@ pub(crate) struct Accounts {
 const LOCAL: &str = "local";
 
 impl Accounts {
-    pub(crate) fn new(keys: &[Key]) -> Result<Self, KeyError> {
+    pub(crate) fn new(keys: &[Key], limits: &Limits) -> Result<Self, KeyError> {
         for (at, key) in keys.iter().enumerate() {
             if keys.iter().take(at).any(|other| other.name == key.name || other.hash == key.hash) {
                 return Err(KeyError::Duplicate { name: key.name.to_string() });
@@ -209,9 +215,9 @@ impl Accounts {
         }
         let open = keys.is_empty().then(|| {
             let key = Key::of(LOCAL.into(), [0; 32]).with_requests_per_minute(u32::MAX);
-            Arc::new(Account::new(&key))
+            Arc::new(Account::new(&key, limits))
         });
-        let keys = keys.iter().map(|key| (key.hash, Arc::new(Account::new(key)))).collect();
+        let keys = keys.iter().map(|key| (key.hash, Arc::new(Account::new(key, limits)))).collect();
         Ok(Self { keys, open })
     }
 

@@ -31,6 +31,7 @@ mod api;
 mod conversation;
 mod environment;
 pub mod keys;
+mod ledger;
 pub mod limits;
 mod metrics;
 #[cfg(feature = "models")]
@@ -38,7 +39,7 @@ mod metrics;
 pub mod models;
 mod registry;
 pub mod service;
-mod serving;
+pub mod serving;
 
 #[doc(inline)]
 pub use agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};

@@ -22,10 +22,20 @@ use agent_core::BudgetLimits;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections that are open at once; a further one waits until one ends. Default: 2,048.
+    /// Connections whose requests have a valid key and are answered at once; a further request is answered with 503. Others are
+    /// closed when a new one needs their place. Default: 2,048.
     pub connections: usize,
-    /// The time in which the head of a request must arrive. Default: 10 seconds.
+    /// The time in which the head of a request must arrive, also of the next one of a connection. Default: 10 seconds.
     pub head_time: Duration,
+    /// Requests of one key that are answered at once, with its streams; a further one is answered with 429. Default: 512.
+    pub requests_per_key: usize,
+    /// Streams of events that one key reads at once; a further one is answered with 429. Default: 256.
+    pub streams_per_key: usize,
+    /// Conversations of one key in memory at once. If all of them work, a further one is answered with 429. Default: 256.
+    pub conversations_per_key: usize,
+    /// The size of the bodies of one key that are being received or sent, in bytes; a larger sum is answered with 429. Default:
+    /// 64 MiB.
+    pub bytes_per_key: usize,
     /// The time in which the body of a request must arrive. Default: 60 seconds.
     pub body_time: Duration,
     /// The size of a JSON body in bytes; a larger one is answered with 413. Default: 4 MiB.
@@ -46,6 +56,8 @@ pub struct Limits {
     pub buffered_bytes: usize,
     /// The time in which a client must read the next piece of a stream; then its connection is closed. Default: 60 seconds.
     pub write_time: Duration,
+    /// The time after which a stream of events ends; its reader connects again. Default: 1 hour.
+    pub stream_time: Duration,
     /// The interval of comments in a stream without events. Default: 15 seconds.
     pub keep_alive: Duration,
     /// The time in which a run must be journaled before its request is answered with 503. Default: 30 seconds.
@@ -63,6 +75,10 @@ impl Default for Limits {
         Self {
             connections: 2_048,
             head_time: Duration::from_secs(10),
+            requests_per_key: 512,
+            streams_per_key: 256,
+            conversations_per_key: 256,
+            bytes_per_key: 64 << 20,
             body_time: Duration::from_secs(60),
             body_bytes: 4 << 20,
             upload_bytes: 16 << 20,
@@ -73,6 +89,7 @@ impl Default for Limits {
             buffered_events: 1_024,
             buffered_bytes: 1 << 20,
             write_time: Duration::from_secs(60),
+            stream_time: Duration::from_hours(1),
             keep_alive: Duration::from_secs(15),
             start_time: Duration::from_secs(30),
             drain_time: Duration::from_secs(10),

@@ -12,6 +12,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use crate::serving::Closed;
+
 /// Labels of a figure.
 type Labels = Vec<(&'static str, String)>;
 
@@ -27,9 +29,10 @@ pub(crate) struct Metrics {
     pub(crate) open_runs: Gauge,
     pub(crate) readers: Gauge,
     pub(crate) cut_readers: Counter,
-    pub(crate) cut_connections: Counter,
+    pub(crate) closed: Closed,
     pub(crate) vanished: Counter,
     pub(crate) rate_limited: Counter,
+    pub(crate) bounded: Counter,
     pub(crate) refused_keys: Counter,
     pub(crate) cost_micros: Counter<u64, AtomicU64>,
 }
@@ -58,9 +61,10 @@ impl Metrics {
             open_runs: Gauge::default(),
             readers: Gauge::default(),
             cut_readers: Counter::default(),
-            cut_connections: Counter::default(),
+            closed: Closed::default(),
             vanished: Counter::default(),
             rate_limited: Counter::default(),
+            bounded: Counter::default(),
             refused_keys: Counter::default(),
             cost_micros: Counter::default(),
         };
@@ -85,9 +89,15 @@ impl Metrics {
         all.register(
             "connections_cut",
             "Connections that were closed because the client did not read",
-            metrics.cut_connections.clone(),
+            metrics.closed.unread.clone(),
+        );
+        all.register(
+            "connections_evicted",
+            "Connections that were closed because a new one needed their place",
+            metrics.closed.evicted.clone(),
         );
         all.register("runs_vanished", "Runs aborted because their client had gone", metrics.vanished.clone());
+        all.register("bounded", "Requests over the other bounds of their key", metrics.bounded.clone());
         all.register("rate_limited", "Requests over the rate of their key", metrics.rate_limited.clone());
         all.register("refused_keys", "Requests without a valid key", metrics.refused_keys.clone());
         all.register(

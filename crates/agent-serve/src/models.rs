@@ -36,14 +36,13 @@ use axum::http::{StatusCode, header};
 use axum::middleware;
 use axum::response::Response;
 use axum::routing::post;
-use prometheus_client::metrics::counter::Counter;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 pub use auth::{Tokens, TokensError};
 pub use limits::Limits;
 
-use crate::serving::{Acceptance, accept};
+use crate::serving::{ConnectionLimits, serve_routes};
 
 /// Returns the model with a provider's name and a model's id, with address and key; `None` when the server has none.
 pub type Models = Arc<dyn Fn(&str, &str) -> Option<ModelConfig> + Send + Sync>;
@@ -86,8 +85,8 @@ impl Server {
 /// Answers until `stop` completes; the connections that are open are then closed.
 pub async fn serve(listener: TcpListener, server: Server, stop: impl Future<Output = ()> + Send) {
     let Limits { connections, head_time, write_time, .. } = server.limits;
-    let acceptance = Acceptance { connections, head_time, write_time, cut: Counter::default() };
-    accept(listener, server.router(), acceptance, stop).await;
+    let limits = ConnectionLimits { connections, head_time, write_time };
+    serve_routes(listener, server.router(), limits, stop).await;
 }
 
 async fn unknown() -> Response {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::compat::SeedSetters as _;
-use agent_core::{Budget, CancellationToken, SessionId};
-use agent_session::{RestoreSession as _, Session, SessionError};
+use agent_core::{BudgetSnapshot, CancellationToken, SessionId};
+use agent_session::{LoadedSession, RestoreSession as _, Session, SessionError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};
@@ -15,6 +15,7 @@ use crate::conversation::replay::count;
 use crate::conversation::{Conversation, Parts, Shared};
 use crate::environment::LeavableEnvironment;
 use crate::keys::Account;
+use crate::ledger::{self, Mark};
 
 /// Why a conversation could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -23,8 +24,21 @@ pub(crate) enum OpenError {
     #[error("there is no conversation {0}")]
     NotFound(SessionId),
     /// All conversations in memory work.
-    #[error("as many conversations are open as the server allows")]
-    Full,
+    #[error(
+        "all {most} conversations that the server has in memory work; try again when one of them is idle"
+    )]
+    Full {
+        /// The number of conversations in memory.
+        most: usize,
+    },
+    /// All conversations of the key in memory work.
+    #[error(
+        "all {most} conversations that the key can have in memory work or are read; wait for one, or abort it"
+    )]
+    KeyFull {
+        /// The number of conversations of a key in memory.
+        most: usize,
+    },
     /// Another process writes the session.
     #[error("another process has the conversation open")]
     Locked,
@@ -46,6 +60,13 @@ const RECHECK: Duration = Duration::from_millis(200);
 
 /// A conversation in memory, or the place where one is being loaded or released.
 type Cell = Arc<tokio::sync::Mutex<Option<Arc<Conversation>>>>;
+
+/// The place of a conversation among all and among those of its key.
+#[derive(Debug)]
+pub(crate) struct Place {
+    _own: Option<OwnedSemaphorePermit>,
+    _place: OwnedSemaphorePermit,
+}
 
 /// The conversations in memory.
 #[derive(Debug)]
@@ -134,7 +155,7 @@ impl Registry {
         if stored.is_none_or(|owner| owner.as_str() != account.owner()) {
             return Err(OpenError::NotFound(of.id.clone()));
         }
-        let place = self.place(wait).await?;
+        let place = self.place(account, wait).await?;
         let ServedAgent {
             mut agent,
             #[cfg(feature = "files")]
@@ -147,11 +168,13 @@ impl Registry {
                         Limits::conversation_budget";
             return Err(OpenError::Agent(text.into()));
         }
-        let budget = conversation_budget(account, of, &self.shared);
+        let budget =
+            account.budget.child(format!("conversation {}", of.id), self.shared.limits.conversation_budget);
+        let own = budget.clone();
         agent.set_config(|config| {
             let inner = Arc::clone(&config.services.environment);
             config.services.environment = Arc::new(LeavableEnvironment::new(inner, left.clone()));
-            config.services.budget = Some(budget);
+            config.services.budget = Some(own);
         });
         let agent = agent.with_agent_id(account.owner());
         let store = Arc::clone(&self.shared.store);
@@ -166,6 +189,18 @@ impl Registry {
             })?;
         let session = recorder.read_session(of.id.as_str())?;
         let (last, current) = session.as_ref().map(count).unwrap_or_default();
+        let mut counted = Mark::default();
+        if let Some(session) = session.map(LoadedSession::new) {
+            let run = session.open_run().ok().flatten();
+            let mut known = run.and_then(|run| run.budget().accounts.first().copied()).unwrap_or_default();
+            (counted.last_loop, counted.loop_spent) = ledger::last_loop(&session);
+            known.spent = known.spent.max(&ledger::of_session(&session));
+            counted.account = known.spent;
+            // Only of the conversation: the budget of the key has it from the ledger.
+            let mut spent = BudgetSnapshot::default();
+            spent.accounts.push(known);
+            budget.restore(&spent);
+        }
         let limits = &self.shared.limits;
         let ring = Ring::new(last, current, limits.buffered_events, limits.buffered_bytes);
         let parts = Parts {
@@ -173,29 +208,36 @@ impl Registry {
             agent,
             recorder,
             ring,
+            budget,
+            counted,
             left,
             #[cfg(feature = "files")]
             workspace,
             companion,
-            place,
+            place: Box::new(place),
         };
         Ok(Arc::new(Conversation::new(Arc::clone(&self.shared), parts)))
     }
 
-    /// Returns a place for a conversation. Releases an idle one if there is none.
-    async fn place(&self, wait: Wait) -> Result<OwnedSemaphorePermit, OpenError> {
+    /// Returns a place for a conversation of the account. Releases an idle one if there is none.
+    async fn place(&self, account: &Account, wait: Wait) -> Result<Place, OpenError> {
+        let own = &account.bounds.conversations;
         loop {
-            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-                return Ok(place);
-            }
-            if self.release_one(Duration::ZERO).await {
+            let taken = own.take();
+            let full = match (&taken, Arc::clone(&self.places).try_acquire_owned()) {
+                (Some(_), Ok(place)) => return Ok(Place { _own: taken, _place: place }),
+                (Some(_), Err(_)) => OpenError::Full { most: self.shared.limits.open_conversations },
+                (None, _) => OpenError::KeyFull { most: own.most },
+            };
+            let key = taken.is_none().then_some(&*account.name);
+            drop(taken);
+            if self.release_one(Duration::ZERO, key).await {
                 continue;
             }
             if wait == Wait::No {
-                return Err(OpenError::Full);
+                return Err(full);
             }
             tokio::select! {
-                place = Arc::clone(&self.places).acquire_owned() => return place.map_err(|_| OpenError::Closing),
                 () = self.closing.cancelled() => return Err(OpenError::Closing),
                 // A conversation can have become idle.
                 () = tokio::time::sleep(RECHECK) => {}
@@ -205,18 +247,22 @@ impl Registry {
 
     /// Releases the conversations that have been idle for this time.
     pub(crate) async fn release_idle(&self, idle_time: Duration) {
-        while self.release_one(idle_time).await {}
+        while self.release_one(idle_time, None).await {}
     }
 
-    /// Releases the conversation that has been idle for the longest time, if that is at least this one.
-    async fn release_one(&self, idle_time: Duration) -> bool {
+    /// Releases the conversation, of this key or of all, that has been idle for the longest time, if that is at least this one.
+    async fn release_one(&self, idle_time: Duration, key: Option<&str>) -> bool {
         let all: Vec<(SessionId, Cell)> =
             self.cells().iter().map(|(id, cell)| (id.clone(), Arc::clone(cell))).collect();
         let mut oldest: Option<(Duration, SessionId)> = None;
         for (id, cell) in &all {
             // A cell that is locked is being loaded or released.
             let Ok(held) = cell.try_lock() else { continue };
-            let Some(idle) = held.as_ref().and_then(|conversation| conversation.idle_for()) else { continue };
+            let Some(conversation) = held.as_ref() else { continue };
+            if key.is_some_and(|key| *conversation.of.key != *key) {
+                continue;
+            }
+            let Some(idle) = conversation.idle_for() else { continue };
             if idle >= idle_time && oldest.as_ref().is_none_or(|(longest, _)| idle > *longest) {
                 oldest = Some((idle, id.clone()));
             }
@@ -280,8 +326,4 @@ pub(crate) enum Wait {
     No,
     /// It waits until a conversation was released.
     UntilFree,
-}
-
-fn conversation_budget(account: &Account, of: &ConversationRef, shared: &Shared) -> Budget {
-    account.budget.child(format!("conversation {}", of.id), shared.limits.conversation_budget)
 }

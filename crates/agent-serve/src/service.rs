@@ -20,17 +20,18 @@ use std::sync::Arc;
 
 use agent_core::budget::Spending;
 use agent_core::{BasicAgent, CancellationToken, Environment, Money, SessionId, SystemEnvironment};
-use agent_session::{SessionError, SessionQuery, SessionStore};
+use agent_session::{MAX_PAGE, SessionError, SessionQuery, SessionStore};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 
 use crate::agents::{AgentFactory, ConversationRef};
 use crate::conversation::{Conversation, Shared, StartError, Started};
 use crate::keys::{Account, Accounts, Key, KeyError, key_of_owner};
+use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::registry::{OpenError, Registry, Wait};
-use crate::serving::{Acceptance, accept};
+use crate::serving::{ConnectionLimits, accept};
 
 /// The maximum number of sessions that are read from the store at once, for events and views.
 const MAX_READS: usize = 4;
@@ -67,6 +68,8 @@ pub(crate) struct Inner {
     pub(crate) accounts: Accounts,
     pub(crate) reads: Semaphore,
     pub(crate) closing: CancellationToken,
+    /// Set when the budgets of the keys have what was spent before.
+    counted: OnceCell<()>,
     agents: BTreeMap<Arc<str>, Arc<dyn AgentFactory>>,
     default_agent: Arc<str>,
     recovery: Recovery,
@@ -131,6 +134,7 @@ pub enum ServiceError {
 #[must_use]
 pub struct ServiceBuilder {
     store: Arc<dyn SessionStore>,
+    ledger: Option<Arc<dyn SessionStore>>,
     agents: Vec<(Arc<str>, Arc<dyn AgentFactory>)>,
     keys: Vec<Key>,
     limits: Limits,
@@ -178,6 +182,13 @@ impl ServiceBuilder {
         self
     }
 
+    /// Sets the store of the ledger, a session named `serve-ledger-N` with what each key has spent. It must last as long as the
+    /// budgets. Use another store than that of the conversations to keep it out of their lists. Default: the same one.
+    pub fn ledger_store(mut self, store: impl SessionStore + 'static) -> Self {
+        self.ledger = Some(Arc::new(store));
+        self
+    }
+
     /// Sets what happens at the start with runs that another process has left. Default: [`Recovery::Resume`].
     pub fn recovery(mut self, recovery: Recovery) -> Self {
         self.recovery = recovery;
@@ -212,8 +223,10 @@ impl ServiceBuilder {
             }
             agents.insert(name, factory);
         }
+        let ledger = self.ledger.unwrap_or_else(|| Arc::clone(&self.store));
         let shared = Arc::new(Shared {
             store: self.store,
+            ledger: Arc::new(Ledger::new(ledger, Arc::clone(&self.environment))),
             limits: self.limits,
             metrics: Metrics::new(),
             environment: self.environment,
@@ -221,10 +234,11 @@ impl ServiceBuilder {
         let closing = CancellationToken::new();
         let inner = Inner {
             registry: Registry::new(Arc::clone(&shared), closing.clone()),
+            accounts: Accounts::new(&self.keys, &shared.limits)?,
             shared,
-            accounts: Accounts::new(&self.keys)?,
             reads: Semaphore::new(MAX_READS),
             closing,
+            counted: OnceCell::new(),
             agents,
             default_agent,
             recovery: self.recovery,
@@ -238,6 +252,7 @@ impl Service {
     pub fn builder(store: impl SessionStore + 'static) -> ServiceBuilder {
         ServiceBuilder {
             store: Arc::new(store),
+            ledger: None,
             agents: Vec::new(),
             keys: Vec::new(),
             limits: Limits::default(),
@@ -246,15 +261,13 @@ impl Service {
         }
     }
 
-    /// Counts what the keys have spent in the sessions of the store, and resumes the runs that another process has left. Call it
-    /// once, before the first request; [`serve`](Self::serve) does. Resumed runs work in tasks of their own.
+    /// Reads from the ledger what the keys have spent, and resumes the runs that another process has left. Call it once, before
+    /// the first request; [`serve`](Self::serve) does. Resumed runs work in tasks of their own.
     ///
     /// # Errors
-    /// [`ServiceError::Session`] when the store cannot be listed.
+    /// [`ServiceError::Session`] when the ledger cannot be read or written, or the store cannot be listed.
     pub async fn recover(&self) -> Result<(), ServiceError> {
-        for account in self.inner.accounts.all() {
-            self.count_spending(account).await?;
-        }
+        self.count_spending().await?;
         if self.inner.recovery == Recovery::Leave {
             return Ok(());
         }
@@ -280,13 +293,15 @@ impl Service {
             let _ = self.delete(account, id).await;
             return;
         }
-        let opened = self.open_waiting(account, id).await;
-        let resumed = match &opened {
-            Ok(conversation) => conversation
-                .start(agent_core::AgentHandle::resume)
-                .await
-                .map_err(|error| format!("{error:?}")),
-            Err(error) => Err(error.to_string()),
+        let resumed = loop {
+            match self.open_waiting(account, id).await {
+                Err(error) => break Err(error.to_string()),
+                Ok(conversation) => match conversation.start(agent_core::AgentHandle::resume).await {
+                    // It was released for another one that waits.
+                    Err(StartError::Closed) => {}
+                    started => break started.map_err(|error| format!("{error:?}")),
+                },
+            }
         };
         match resumed {
             Ok(_) => tracing::info!(session = %id, "a run that another process left was resumed"),
@@ -294,13 +309,36 @@ impl Service {
         }
     }
 
-    /// Charges the account with what its stored sessions have spent, if its budget limits that.
-    async fn count_spending(&self, account: &Account) -> Result<(), SessionError> {
-        let limits = account.budget.limits();
-        if limits.money.is_none() && limits.tokens.is_none() {
-            return Ok(());
-        }
-        let mut query = SessionQuery::new().with_agent(account.owner());
+    /// Charges the accounts with what the ledger has counted, once. A key that no ledger has is counted by its sessions: another
+    /// version has served it, or the operator has deleted the ledger.
+    pub(crate) async fn count_spending(&self) -> Result<(), SessionError> {
+        let counted = self.inner.counted.get_or_try_init(|| async {
+            let Shared { ledger, store, .. } = &*self.inner.shared;
+            let sums = ledger.open(&**store).await?;
+            let mut counted = Vec::new();
+            for account in self.inner.accounts.all() {
+                let spent = match sums.get(&*account.name) {
+                    Some(spent) => *spent,
+                    None => {
+                        let spent = self.stored_spending(account).await?;
+                        ledger.add_key(&account.name, spent).await?;
+                        spent
+                    }
+                };
+                counted.push((account, spent));
+            }
+            // Only now, so that a second attempt after an error counts nothing twice.
+            for (account, spent) in counted {
+                account.budget.charge(spent);
+            }
+            Ok(())
+        });
+        counted.await.map(|()| ())
+    }
+
+    /// Returns what the stored sessions of the account have spent.
+    async fn stored_spending(&self, account: &Account) -> Result<Spending, SessionError> {
+        let mut query = SessionQuery::new().with_agent(account.owner()).page(0, MAX_PAGE);
         let mut spent = Spending::default();
         loop {
             let found = self.inner.shared.store.find_sessions(&query).await?;
@@ -312,12 +350,10 @@ impl Service {
             }
             let next = query.offset + found.sessions.len();
             if found.sessions.is_empty() || next >= found.total {
-                break;
+                return Ok(spent);
             }
             query.offset = next;
         }
-        account.budget.charge(spent);
-        Ok(())
     }
 
     /// Serves until `stop` completes: recovers, answers requests, and shuts down.
@@ -339,12 +375,12 @@ impl Service {
         }
         self.recover().await?;
         let limits = &self.inner.shared.limits;
-        let acceptance = Acceptance {
+        let connections = ConnectionLimits {
             connections: limits.connections,
             head_time: limits.head_time,
             write_time: limits.write_time,
-            cut: self.inner.shared.metrics.cut_connections.clone(),
         };
+        let closed = self.inner.shared.metrics.closed.clone();
         let tend = async {
             loop {
                 tokio::time::sleep(limits.idle_time / 4).await;
@@ -359,7 +395,7 @@ impl Service {
             // Streams end by themselves when the service closes, and their connections with them.
             self.shutdown().await;
         };
-        accept(listener, self.router(), acceptance, until).await;
+        accept(listener, self.router(), connections, closed, until).await;
         Ok(())
     }
 
@@ -480,6 +516,8 @@ impl Service {
             }
         }
         self.inner.registry.release(id).await;
+        // What the conversation has spent is only in its session until the ledger has it.
+        self.inner.shared.ledger.write().await?;
         let store = &self.inner.shared.store;
         let mut parents = vec![id.clone()];
         while let Some(parent) = parents.pop() {

@@ -31,6 +31,9 @@ use crate::setup::{Setup, SetupOptions, sessions_of};
 /// The name of the agent, which clients use as a model.
 const AGENT: &str = "looptree";
 
+/// The folder with what the keys have spent, in that of the sessions.
+const LEDGER: &str = "serve-ledger";
+
 /// The options of the server.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServeArgs {
@@ -65,7 +68,10 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     }
     // A missing model is found before the first client.
     let chosen = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
-    let store = JsonStore::open(sessions_of(&settings, &root)?)?;
+    let sessions = sessions_of(&settings, &root)?;
+    let store = JsonStore::open(&sessions)?;
+    // In a folder of its own, so that no list of sessions has it.
+    let ledger = JsonStore::open(sessions.join(LEDGER))?;
     let (keys, note) = keys::read(args.keys.as_deref())?;
     let mut limits = Limits::default();
     limits.conversation_budget = budget(&settings);
@@ -96,6 +102,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
         screen: screen.clone(),
     };
     let builder = Service::builder(store)
+        .ledger_store(ledger)
         .agent_factory(AGENT, coder)
         .keys(keys)
         .limits(limits)

@@ -33,18 +33,30 @@ pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> anyhow::Result
         ["check"] => check(workspace, "40"),
         ["check", "--examples", number] => check(workspace, number),
         ["load"] => load(workspace, "500"),
+        ["load", "--greedy"] => greedy(workspace, "200"),
+        ["load", "--greedy", number] => greedy(workspace, number),
         ["load", number] => load(workspace, number),
-        _ => bail!("`cargo xtask serve` takes openai, check [--examples N] or load [N]"),
+        _ => bail!("`cargo xtask serve` takes openai, check [--examples N], load [N] or load --greedy [N]"),
     }
 }
 
 /// Runs many conversations at once, with clients that vanish and readers that do not read.
 fn load(workspace: &Workspace, number: &str) -> anyhow::Result<bool> {
-    let _: u32 = number.parse().context("the number of conversations is not a number")?;
+    measured(workspace, "many::every", ("LOOPTREE_SERVE_CONVERSATIONS", number))
+}
+
+/// Measures the prompts of a key without and with a client that opens everything it can. Their p99 at most doubles.
+fn greedy(workspace: &Workspace, number: &str) -> anyhow::Result<bool> {
+    measured(workspace, "many::another", ("LOOPTREE_SERVE_GREEDY", number))
+}
+
+/// Runs a test of the service in its large form.
+fn measured(workspace: &Workspace, name: &str, size: (&str, &str)) -> anyhow::Result<bool> {
+    let _: u32 = size.1.parse().with_context(|| format!("{:?} is not a number", size.1))?;
     let test = ["test", "--package", "looptree-serve", "--all-features", "--test", "service", "--"];
-    let names = ["many::", "--nocapture", "--test-threads", "1"];
+    let names = [name, "--nocapture", "--test-threads", "1"];
     let arguments: Vec<&str> = test.into_iter().chain(names).collect();
-    cargo::run(&workspace.root, &arguments, &[("LOOPTREE_SERVE_CONVERSATIONS", number)])
+    cargo::run(&workspace.root, &arguments, &[size])
 }
 
 fn openai(workspace: &Workspace) -> anyhow::Result<bool> {

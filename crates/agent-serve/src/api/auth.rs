@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::body::HttpBody as _;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
@@ -11,6 +12,10 @@ use super::error::ApiError;
 use super::extract::Caller;
 use crate::keys::Account;
 use crate::service::Service;
+use crate::serving::{Seat, holding};
+
+/// The size up to which the body of a response is not counted, in bytes. The number of requests bounds these.
+const SMALL: usize = 64 << 10;
 
 /// The routes that are answered without a key. They contain nothing about conversations.
 pub(crate) const OPEN_ROUTES: &[&str] = &["/healthz", "/openapi.json"];
@@ -33,8 +38,44 @@ pub(crate) async fn require(State(service): State<Service>, mut request: Request
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", text);
         return error.retry_after(wait.as_millis().div_ceil(1_000).try_into().unwrap_or(60)).into_response();
     }
-    request.extensions_mut().insert(Caller(account));
-    next.run(request).await
+    if let Some(Err(busy)) = request.extensions().get::<Seat>().map(Seat::admit) {
+        return ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "busy", busy.to_string())
+            .retry_after(1)
+            .into_response();
+    }
+    if let Err(error) = service.count_spending().await {
+        return ApiError::from(error).into_response();
+    }
+    let bounds = &account.bounds;
+    let Some(place) = bounds.requests.take() else {
+        service.inner.shared.metrics.bounded.inc();
+        let text = format!(
+            "{} requests of the key are being answered, with its streams, and more are not allowed; wait for one to end",
+            bounds.requests.most
+        );
+        return ApiError::over_bound("too_many_requests", text).into_response();
+    };
+    let reads = request.method().is_safe();
+    request.extensions_mut().insert(Caller(Arc::clone(&account)));
+    let response = next.run(request).await;
+    let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
+    let size = size.filter(|size| reads && *size > SMALL).unwrap_or_default();
+    match bounds.room(size, None) {
+        Some(room) => holding(response, (place, room)),
+        None => {
+            service.inner.shared.metrics.bounded.inc();
+            no_room(&account).into_response()
+        }
+    }
+}
+
+/// Returns the error of a body for which the key has no room.
+pub(super) fn no_room(account: &Account) -> ApiError {
+    let text = format!(
+        "the bodies of the key that are being received or sent would be larger than {} bytes together; wait for one to end",
+        account.bounds.body_bytes()
+    );
+    ApiError::over_bound("too_many_bytes", text)
 }
 
 fn account(service: &Service, headers: &HeaderMap) -> Result<Arc<Account>, ApiError> {

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tokio::sync::{AcquireError, SemaphorePermit};
 
 use super::error::ApiError;
 use super::extract::{Body, Caller, InPath, Params};
@@ -19,6 +20,9 @@ use crate::service::{Lifetime, Service};
 
 /// The maximum number of items of a page.
 pub(super) const MAX_ITEMS: usize = 200;
+
+/// The maximum number of messages that wait for an open run.
+const MAX_QUEUED: usize = 32;
 
 /// The maximum number of images of a message.
 const MAX_IMAGES: usize = 20;
@@ -228,7 +232,9 @@ pub(super) async fn list(
         .with_agent(account.owner())
         .sorted(SortBy::LastActive, Order::Descending)
         .page(offset, limit);
+    let read = service.read(&account).await?;
     let found = service.inner.shared.store.find_sessions(&query).await?;
+    drop(read);
     let mut conversations = Vec::new();
     for session in found.sessions {
         let running = service.is_running(&session.summary.session_id).await;
@@ -381,7 +387,14 @@ async fn queue(
         let text = "no run is open, so there is nothing to steer; prompt the conversation";
         return Err(ApiError::new(StatusCode::CONFLICT, "no_open_run", text));
     }
-    queue(&conversation.agent());
+    let agent = conversation.agent();
+    if agent.state().queued.len() >= MAX_QUEUED {
+        let text = format!(
+            "{MAX_QUEUED} messages wait for the open run, and more are not allowed; wait for its next turn"
+        );
+        return Err(ApiError::over_bound("too_many_messages", text));
+    }
+    queue(&agent);
     Ok((StatusCode::ACCEPTED, Json(Accepted { status: Status::Running })))
 }
 
@@ -400,12 +413,23 @@ pub(super) async fn abort(
 impl Service {
     /// Returns the session of a conversation of the account as it is stored.
     pub(super) async fn session(&self, account: &Account, id: &SessionId) -> Result<Session, ApiError> {
-        let _read = self.inner.reads.acquire().await.map_err(|error| ApiError::internal(&error))?;
+        let _read = self.read(account).await?;
         let session = self.inner.shared.store.load_session(id.as_str()).await?.into_session();
         if session.agent_id.as_str() != account.owner() {
             return Err(OpenError::NotFound(id.clone()).into());
         }
         Ok(session)
+    }
+
+    /// Waits until the store or the workspace can be read for the account. Each key has few reads at once, so that the others do
+    /// not wait for all of them.
+    pub(super) async fn read<'a>(
+        &'a self,
+        account: &'a Account,
+    ) -> Result<[SemaphorePermit<'a>; 2], ApiError> {
+        let closed = |error: AcquireError| ApiError::internal(&error);
+        let own = account.bounds.reads.acquire().await.map_err(closed)?;
+        Ok([own, self.inner.reads.acquire().await.map_err(closed)?])
     }
 
     pub(super) async fn is_running(&self, id: &SessionId) -> bool {

@@ -59,6 +59,11 @@ impl ApiError {
         Self::new(StatusCode::NOT_FOUND, "not_found", message)
     }
 
+    /// A bound of the key. The request can succeed when an earlier one has ended.
+    pub(crate) fn over_bound(code: &'static str, message: impl Into<String>) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(1)
+    }
+
     /// A member of the request that the route does not support.
     pub(crate) fn unsupported(param: &str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "unsupported_parameter", message).at(param)
@@ -163,9 +168,10 @@ impl From<OpenError> for ApiError {
                 let text = "this server has no such agent; GET /v1/models lists those it has";
                 Self::new(StatusCode::NOT_FOUND, "model_not_found", text).at("model")
             }
-            OpenError::Full => {
+            OpenError::Full { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string()).retry_after(1)
             }
+            OpenError::KeyFull { .. } => Self::over_bound("too_many_conversations", error.to_string()),
             OpenError::Closing => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "closing", error.to_string()).retry_after(5)
             }
@@ -211,12 +217,20 @@ impl From<StartError> for ApiError {
                 "run_open",
                 "a run is open; steer it, queue a follow-up, abort it, or wait for its end",
             ),
-            StartError::Closed => Self::from(OpenError::Full),
+            StartError::Closed => {
+                let text = "the conversation was released meanwhile; try again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).retry_after(1)
+            }
             StartError::NotJournaled(reason) => {
                 Self::internal(&format!("the run was not journaled: {reason}"))
             }
             StartError::TooSlow => {
                 let text = "the run was not recorded in time; read the conversation before you try again";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow_store", text).retry_after(5)
+            }
+            StartError::NoLedger(error) => {
+                tracing::error!(%error, "the ledger of the keys could not be written, so a run was not started");
+                let text = "the server cannot record what the run would spend, so it was not started; try again later";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "slow_store", text).retry_after(5)
             }
             StartError::Agent(error) => match error {

@@ -13,8 +13,8 @@ use futures_util::Stream;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use super::error::ApiError;
 use super::extract::{Caller, InPath, Params};
@@ -22,6 +22,7 @@ use crate::conversation::Reader;
 use crate::conversation::events::{Cursor, Found, Frame};
 use crate::conversation::replay;
 use crate::keys::Account;
+use crate::limits::Limits;
 use crate::service::Service;
 
 /// The number of events between a reader and its connection.
@@ -68,13 +69,22 @@ pub(super) async fn events(
         let text = format!("the last event has the number {last}, so there is none after {after}");
         return Err(ApiError::new(StatusCode::CONFLICT, "unknown_event", text).at("after"));
     }
+    let streams = &account.bounds.streams;
+    let Some(place) = streams.take() else {
+        let text =
+            format!("the key reads {} streams of events, and more are not allowed; end one", streams.most);
+        return Err(ApiError::over_bound("too_many_streams", text));
+    };
     let Some(reader) = conversation.reader() else {
-        let text = "as many clients read the events of this conversation as the server allows";
-        return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, "too_many_readers", text).retry_after(5));
+        let text = format!(
+            "{} clients read the events of this conversation, and more are not allowed; end a stream",
+            service.inner.shared.limits.readers
+        );
+        return Err(ApiError::over_bound("too_many_readers", text));
     };
     drop(conversation);
     let keep_alive = KeepAlive::new().interval(service.inner.shared.limits.keep_alive);
-    let events = stream(service, account, reader, Cursor::after(after));
+    let events = stream(service, account, (reader, place), Cursor::after(after));
     let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
     // Proxies such as nginx buffer responses otherwise.
     response.headers_mut().insert("x-accel-buffering", axum::http::HeaderValue::from_static("no"));
@@ -85,18 +95,20 @@ pub(super) async fn events(
 fn stream(
     service: Service,
     account: Arc<Account>,
-    reader: Reader,
+    (reader, place): (Reader, OwnedSemaphorePermit),
     cursor: Cursor,
 ) -> impl Stream<Item = Result<Event, Infallible>> {
     let (tx, mut rx) = mpsc::channel(PIECES);
     let shared = Arc::clone(&service.inner.shared);
     shared.spawn(async move {
-        let write_time = service.inner.shared.limits.write_time;
-        let mut reading = Reading { service, account, reader, cursor, tx, looks: 0 };
+        let Limits { write_time, stream_time, .. } = service.inner.shared.limits;
+        let end = Instant::now() + stream_time;
+        let mut reading = Reading { service, account, reader, cursor, tx, looks: 0, end };
         if reading.run().await == Err(Gone::DoesNotRead) {
             reading.service.inner.shared.metrics.cut_readers.inc();
             tracing::debug!(seconds = write_time.as_secs(), "a reader of events did not read");
         }
+        drop(place);
     });
     futures_util::stream::poll_fn(move |cx| rx.poll_recv(cx).map(|event| event.map(Ok)))
 }
@@ -118,12 +130,17 @@ struct Reading {
     tx: mpsc::Sender<Event>,
     /// The looks into the session since the last one that found an event.
     looks: u32,
+    /// When the stream ends.
+    end: Instant,
 }
 
 impl Reading {
     async fn run(&mut self) -> Result<(), Gone> {
         let mut changed = self.reader.conversation().events.watch();
         loop {
+            if Instant::now() >= self.end {
+                return self.released().await;
+            }
             changed.borrow_and_update();
             let found = self.reader.conversation().events.next(&mut self.cursor);
             match found {
@@ -140,6 +157,7 @@ impl Reading {
                     let closed = self.tx.closed();
                     tokio::select! {
                         () = closed => return Err(Gone::Away),
+                        () = sleep_until(self.end) => {}
                         changed = changed.changed() => {
                             if changed.is_err() {
                                 return Ok(());
@@ -147,10 +165,7 @@ impl Reading {
                         }
                     }
                 }
-                Found::Closed => {
-                    let after = self.cursor.number;
-                    return self.note("service.released", json!({"after": after})).await;
-                }
+                Found::Closed => return self.released().await,
                 Found::Ahead { last } => {
                     let text = json!({"code": "unknown_event", "last": last});
                     return self.note("service.error", text).await;
@@ -191,6 +206,11 @@ impl Reading {
         }
         self.cursor = Cursor::after(last);
         Ok(())
+    }
+
+    /// Ends the stream. The client connects again.
+    async fn released(&self) -> Result<(), Gone> {
+        self.note("service.released", json!({"after": self.cursor.number})).await
     }
 
     async fn note(&self, kind: &str, data: serde_json::Value) -> Result<(), Gone> {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{StatusCode, header};
-use bytes::Bytes;
+use axum::http::{Extensions, StatusCode, header};
+use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::auth::no_room;
 use super::error::ApiError;
 use crate::keys::Account;
 use crate::service::Service;
@@ -20,9 +22,13 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let caller = parts.extensions.get::<Self>().cloned();
-        caller.ok_or_else(|| ApiError::internal(&"a route was called without its authentication"))
+        caller(&parts.extensions)
     }
+}
+
+fn caller(extensions: &Extensions) -> Result<Caller, ApiError> {
+    let caller = extensions.get::<Caller>().cloned();
+    caller.ok_or_else(|| ApiError::internal(&"a route was called without its authentication"))
 }
 
 /// A JSON body.
@@ -41,28 +47,51 @@ impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
         }
         let limit = service.inner.shared.limits.body_bytes;
         let body = read(request, service, limit).await?;
-        let value = serde_json::from_slice(&body).map_err(|error| {
+        let value = serde_json::from_slice(&body.bytes).map_err(|error| {
             ApiError::bad_request(format!("the body is not what the route expects: {error}"))
         })?;
         Ok(Self(value))
     }
 }
 
-/// Reads a body within the limits of size and time.
-pub(crate) async fn read(request: Request, service: &Service, limit: usize) -> Result<Bytes, ApiError> {
+/// A body that was received. The key has less room for others until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Received {
+    pub(crate) bytes: Vec<u8>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+/// Reads a body within the limits of size and time, and within the room that the key has for bodies.
+pub(crate) async fn read(request: Request, service: &Service, limit: usize) -> Result<Received, ApiError> {
     let time = service.inner.shared.limits.body_time;
-    let body = axum::body::to_bytes(request.into_body(), limit);
-    match tokio::time::timeout(time, body).await {
-        Ok(Ok(body)) => Ok(body),
-        Ok(Err(_)) => {
-            let text = format!("the body broke off, or is larger than {limit} bytes");
-            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text))
-        }
+    match tokio::time::timeout(time, receive(request, limit)).await {
+        Ok(received) => received,
         Err(_) => {
             let text = format!("the body took longer than {} s to arrive", time.as_secs());
             Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "too_slow", text))
         }
     }
+}
+
+async fn receive(request: Request, limit: usize) -> Result<Received, ApiError> {
+    let Caller(account) = caller(request.extensions())?;
+    let too_large = || {
+        let text = format!("the body is larger than {limit} bytes");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text)
+    };
+    let mut received = Received { bytes: Vec::new(), room: None };
+    let mut pieces = request.into_body().into_data_stream();
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| ApiError::bad_request("the body broke off"))?;
+        let size = received.bytes.len().saturating_add(piece.len());
+        if size > limit {
+            return Err(too_large());
+        }
+        let room = account.bounds.room(size, received.room.take());
+        received.room = Some(room.ok_or_else(|| no_room(&account))?);
+        received.bytes.extend_from_slice(&piece);
+    }
+    Ok(received)
 }
 
 /// The query of a request.

@@ -112,6 +112,7 @@ pub(super) async fn content(
 ) -> Result<Response, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
     let limit = service.inner.shared.limits.file_bytes;
+    let _read = service.read(&account).await?;
     let content = blocking(move || workspace.read_bytes(&query.path, limit)).await?;
     let content = content.map_err(|error| match error {
         ReadFileBytesError::Path(error) => refused(&error),
@@ -135,8 +136,10 @@ pub(super) async fn upload(
 ) -> Result<Json<Written>, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
     let content = read(request, &service, service.inner.shared.limits.upload_bytes).await?;
-    let bytes = content.len();
-    blocking(move || workspace.write_bytes(&query.path, &content)).await?.map_err(|error| refused(&error))?;
+    let bytes = content.bytes.len();
+    blocking(move || workspace.write_bytes(&query.path, &content.bytes))
+        .await?
+        .map_err(|error| refused(&error))?;
     Ok(Json(Written { bytes }))
 }
 

@@ -107,7 +107,9 @@ pub(super) async fn list(
     State(service): State<Service>,
     Caller(account): Caller,
 ) -> Result<Json<QuestionList>, ApiError> {
+    let read = service.read(&account).await?;
     let found = service.inner.shared.store.list_unfinished().await?;
+    drop(read);
     let owner = account.owner();
     let own = found.runs.iter().filter(|run| run.agent_id.as_str() == owner);
     let questions = own.flat_map(|run| {

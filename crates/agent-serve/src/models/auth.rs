@@ -10,6 +10,7 @@ use axum::response::Response;
 use subtle::ConstantTimeEq as _;
 
 use super::refused;
+use crate::serving::Seat;
 
 /// The minimum length of a token. Shorter ones can be guessed.
 const SHORTEST: usize = 16;
@@ -68,7 +69,10 @@ impl Tokens {
 /// Passes a request with a token on, and answers others with 401.
 pub(super) async fn require(State(tokens): State<Arc<Tokens>>, request: Request, next: Next) -> Response {
     if tokens.let_in(request.headers()) {
-        return next.run(request).await;
+        return match request.extensions().get::<Seat>().map(Seat::admit) {
+            Some(Err(busy)) => refused(StatusCode::SERVICE_UNAVAILABLE, "busy", &busy.to_string()),
+            _ => next.run(request).await,
+        };
     }
     let mut response = refused(StatusCode::UNAUTHORIZED, "authentication_error", "no valid token was given");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));

@@ -6,7 +6,8 @@ use std::time::Duration;
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Connections that are open at once; a further one waits. Default: 1,024.
+    /// Connections with a valid token that are answered at once; a further request is refused with 503. Others are closed when a
+    /// new one needs their place. Default: 1,024.
     pub connections: usize,
     /// The time in which the head of a request must arrive. Default: 10 seconds.
     pub head_time: Duration,

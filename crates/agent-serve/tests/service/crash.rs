@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use agent_core::testing::{ScriptedProvider, ScriptedReply};
+use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_serve::ConversationRef;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -26,11 +26,34 @@ async fn the_server_of_the_other_tests() {
         true => ScriptedReply::new().and_text("Half").and_hang(),
         false => ScriptedReply::text("Whole."),
     });
-    let [alice, bob] = keys();
+    let usage = agent_core::Usage::new(10, 5, 2, 0);
+    let steps = ScriptedProvider::responding(move |request| {
+        match request.history.messages().last().is_some_and(|last| last.role() == "toolResult") {
+            true if first => ScriptedReply::new().and_hang(),
+            true => ScriptedReply::text("Whole.").using(usage),
+            false => ScriptedReply::call("c1", "look", json!({})).using(usage),
+        }
+    });
+    let mut limits = quick();
+    match std::fs::read_to_string(folder.join("connections")) {
+        Ok(number) => {
+            limits.connections = number.parse().unwrap();
+            limits.requests_per_key = limits.connections / 4;
+            limits.streams_per_key = limits.connections / 8;
+        }
+        Err(_) => {
+            (limits.requests_per_key, limits.streams_per_key) = (2_048, 2_048);
+            limits.conversations_per_key = 1_024;
+        }
+    }
+    let [alice, bob] = keys().map(|key| key.with_requests_per_minute(1_000_000));
     let service = builder(&store(folder))
         .agent("slow", move |_: &ConversationRef| agent(&slow))
-        .keys([alice.with_requests_per_minute(1_000_000), bob])
-        .limits(quick())
+        .agent("steps", move |_: &ConversationRef| {
+            agent(&steps).with_tool(ScriptedTool::saying("look", "seen"))
+        })
+        .keys([alice, bob])
+        .limits(limits)
         .build()
         .unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use crate::support::{Running, agent, answer, keys, loud, quick, store};
 
-struct WithWorkspace(std::path::PathBuf);
+pub(crate) struct WithWorkspace(pub(crate) std::path::PathBuf);
 
 #[async_trait]
 impl AgentFactory for WithWorkspace {

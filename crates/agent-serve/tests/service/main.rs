@@ -13,8 +13,10 @@ mod conversations;
 mod crash;
 mod description;
 mod events;
+mod fairness;
 #[cfg(feature = "files")]
 mod files;
+mod ledger;
 mod many;
 mod openai;
 mod questions;

@@ -268,6 +268,45 @@ async fn over_http_only_a_client_with_the_token_and_a_local_name_is_served() {
 }
 
 #[tokio::test]
+async fn over_http_connections_without_the_token_keep_no_client_out() {
+    use tokio::io::AsyncWriteExt as _;
+    let (project, model) = (Project::new(), Model::start().await);
+    let (url, mut child) = over_http(&project, &model.words()).await;
+    let address = url.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let mut held = Vec::new();
+    for n in 0..200 {
+        let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let head = if n % 2 == 0 { "POST /mcp HT" } else { "POST /mcp HTTP/1.1\r\nhost: localhost\r\n\r\n" };
+        stream.write_all(head.as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    let config = StreamableHttpClientTransportConfig::with_uri(url.clone()).auth_header(TOKEN);
+    let editor = Editor::new(Some(json!({"decision": "allow"})));
+    let client = editor.clone().serve(StreamableHttpClientTransport::from_config(config)).await.unwrap();
+    let done = report(&call(&client, "run", json!({"task": "run it"})).await);
+    assert_eq!(done["answer"], "It ran.");
+    client.cancel().await.unwrap();
+
+    // Sessions are bounded, too.
+    let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "greedy", "version": "1"}}});
+    let mut refused = None;
+    for _ in 0..80 {
+        let request = reqwest::Client::new().post(&url).bearer_auth(TOKEN).body(begin.to_string());
+        let request = request.header("accept", "application/json, text/event-stream");
+        let answer = request.header("content-type", "application/json").send().await.unwrap();
+        if answer.status().as_u16() != 200 {
+            refused = Some((answer.status().as_u16(), answer.text().await.unwrap()));
+            break;
+        }
+    }
+    let (status, text) = refused.expect("sessions are not bounded");
+    assert!(status == 503 && text.contains("64 sessions"), "{status} {text}");
+    drop(held);
+    child.start_kill().unwrap();
+}
+
+#[tokio::test]
 async fn a_cancelled_call_ends_its_command() {
     let (project, model) = (Project::new(), Model::start().await);
     let mut words = model.words();

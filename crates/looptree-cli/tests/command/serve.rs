@@ -104,6 +104,24 @@ async fn a_command_is_approved_after_the_server_was_killed_and_its_file_is_read(
 }
 
 #[tokio::test]
+async fn what_a_key_has_spent_outlasts_its_conversations_and_the_server_and_is_no_session() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let mut server = serve(&project, &model, &[], Some(KEY)).await;
+    let chat = json!({"model": "looptree", "messages": [{"role": "user", "content": "say sunny"}]});
+    let (status, answer) = server.call("POST", "/v1/chat/completions", Some(chat)).await;
+    assert_eq!(status, 200, "{answer}");
+    let (_, before) = server.call("GET", "/v1/usage", None).await;
+    assert!(before["spent"]["tokens"].as_u64().unwrap() > 0, "{before}");
+    server.child.kill().await.unwrap();
+
+    let server = serve(&project, &model, &[], Some(KEY)).await;
+    let (_, after) = server.call("GET", "/v1/usage", None).await;
+    assert_eq!(after["spent"]["tokens"], before["spent"]["tokens"]);
+    let listed = project.ask(&model, &["sessions"]).await;
+    assert!(!listed.out.contains("serve-ledger"), "{}", listed.out);
+}
+
+#[tokio::test]
 async fn conversations_have_folders_of_their_own_if_wanted() {
     let (project, model) = (Project::new(), Model::start().await);
     let server = serve(&project, &model, &["--workspaces", "spaces", "--yes"], Some(KEY)).await;

@@ -73,6 +73,7 @@ const FILE_RULES: &[FileRule] = &[
     code::core_does_no_io,
     code::protocols_are_pure,
     code::sockets_in_few_places,
+    code::programs_are_found_once,
     code::facade_only_re_exports,
     code::file_size,
     code::inline_tests,

@@ -48,6 +48,7 @@ pub mod output_store;
 #[cfg(any(feature = "mcp", feature = "openapi"))]
 mod pictures;
 pub mod plan;
+pub mod program;
 pub mod read_file;
 pub mod read_output;
 pub mod sandbox;

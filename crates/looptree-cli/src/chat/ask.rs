@@ -1,14 +1,13 @@
 //! A question of the run: the call as a whole or its diff, and the answer.
 
-use std::io::Write as _;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;
 
 use super::keys::{Keys, Source, Typed};
+use super::pager::Pager;
 use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
 use crate::preview::foreseen;
@@ -35,6 +34,7 @@ pub(super) struct Asker<'a> {
     pub(super) screen: &'a Screen,
     pub(super) root: &'a Path,
     pub(super) approvals: &'a Approvals,
+    pub(super) pager: &'a Pager,
 }
 
 impl Asker<'_> {
@@ -162,8 +162,11 @@ impl Asker<'_> {
 
     /// Shows a text in the user's pager.
     fn page(&self, text: &str, keys: &mut Keys) -> Result<()> {
-        let paged = keys.paused(|| paged(text))?;
-        if !paged {
+        let paged = keys.paused(|| self.pager.show(text))?;
+        if let Err(error) = &paged {
+            self.say(&error.to_string());
+        }
+        if !paged.unwrap_or_default() {
             for line in text.lines() {
                 self.screen.line(line);
             }
@@ -176,20 +179,4 @@ impl Asker<'_> {
 fn call_of(question: &Question) -> Vec<String> {
     let is_hash = |line: &&str| line.starts_with("    hash: ");
     whole_call(question).lines().filter(|line| !is_hash(line)).map(str::to_owned).collect()
-}
-
-/// Shows a text in a pager. Returns whether there is one.
-pub(super) fn paged(text: &str) -> bool {
-    let named = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
-    let mut words = named.as_deref().unwrap_or("less -R").split_whitespace();
-    let Some(program) = words.next() else { return false };
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped());
-    let Ok(mut child) = command.spawn() else { return false };
-    if let Some(mut input) = child.stdin.take() {
-        // A pager that is quit early reads no more.
-        let _ = input.write_all(text.as_bytes());
-        let _ = input.write_all(b"\n");
-    }
-    child.wait().is_ok_and(|status| status.success())
 }

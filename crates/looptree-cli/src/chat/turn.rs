@@ -36,8 +36,12 @@ impl Chat<'_> {
             // What was being typed is no answer; it is there again afterwards.
             let draft = keys.text.clone();
             keys.forget().await;
-            let asker =
-                Asker { screen: self.screen, root: &self.setup.root, approvals: &self.setup.approvals };
+            let asker = Asker {
+                screen: self.screen,
+                root: &self.setup.root,
+                approvals: &self.setup.approvals,
+                pager: &self.pager,
+            };
             let asked = asker.ask(&question, &mut keys).await?;
             let interrupted = matches!(asked, Asked::Interrupt);
             let answer = match asked {

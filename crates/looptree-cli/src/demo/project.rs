@@ -73,8 +73,3 @@ pub(crate) fn write() -> Result<PathBuf> {
     fs::write(root.join(".gitignore"), "/target\n").context("cannot write .gitignore")?;
     root.canonicalize().context("cannot find the project again")
 }
-
-/// Whether the project's tests pass.
-pub(crate) async fn tests_pass(root: &Path) -> Result<bool> {
-    super::cargo_test(root).await
-}

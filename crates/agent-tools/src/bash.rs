@@ -294,7 +294,8 @@ impl BashTool {
         }
         let of_sandbox = self.sandbox().rules().into_iter().flat_map(SandboxRules::writable);
         let writable = of_sandbox.chain(self.workspace.root().map(Path::to_path_buf));
-        let shell = SearchPath::new(path.map(OsString::as_os_str).unwrap_or_default(), writable).find("bash")?;
+        let shell =
+            SearchPath::new(path.map(OsString::as_os_str).unwrap_or_default(), writable).find("bash")?;
         Ok(self.shell.get_or_init(|| shell).clone())
     }
 

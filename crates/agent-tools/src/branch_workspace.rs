@@ -200,7 +200,8 @@ impl BranchWorkspaces {
                 (Place::Copy(temporary), branch, rules, base, left_out)
             }
             Form::Worktree(start, git) => {
-                let git = git.clone().map_err(|error| BranchWorkspaceError::NoGit { source: error.into() })?;
+                let git =
+                    git.clone().map_err(|error| BranchWorkspaceError::NoGit { source: error.into() })?;
                 let tree = Worktree::add(&git, &self.root, start, temporary).await?;
                 let branch = self.branch(&tree.root())?;
                 let looked_at = branch.clone();

@@ -193,7 +193,13 @@ async fn no_file_tool_changes_the_settings_of_a_project() {
     folder.put(".looptree/skills/a/SKILL.md", "PASSWORD\n");
     #[cfg(unix)]
     std::os::unix::fs::symlink(".looptree", folder.path().join("alias")).unwrap();
-    for path in [".looptree/config.toml", ".Looptree/skills/a/SKILL.md", "sub/.looptree/x", ".looptree", ".looptree./x"] {
+    for path in [
+        ".looptree/config.toml",
+        ".Looptree/skills/a/SKILL.md",
+        "sub/.looptree/x",
+        ".looptree",
+        ".looptree./x",
+    ] {
         all_refused(&folder.workspace, &["write_file", "edit_file"], path, "settings of a project").await;
     }
     #[cfg(unix)]

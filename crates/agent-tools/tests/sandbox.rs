@@ -356,7 +356,11 @@ async fn a_bwrap_that_a_command_could_have_written_is_never_started() {
 
 /// Does nothing unless the test above starts it.
 #[tokio::test]
-#[allow(clippy::disallowed_methods, clippy::print_stdout, reason = "the test that starts it sets and reads this")]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the test that starts it sets and reads this"
+)]
 async fn child_that_uses_bwrap() {
     let Some(root) = std::env::var_os("WORKSPACE") else { return };
     let workspace = agent_tools::Workspace::open(root).unwrap();

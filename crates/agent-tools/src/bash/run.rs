@@ -93,7 +93,9 @@ pub(super) async fn start(
     let shell = tool.shell(variables.get(OsStr::new("PATH"))).map_err(StartError::from)?;
     let (folder, sandbox) = (tool.folder(), tool.sandbox());
     match tool.tracking {
-        ProcessTracking::Marker => Ok(Shell::start(shell, command, folder, variables, mark, sandbox, life).await?),
+        ProcessTracking::Marker => {
+            Ok(Shell::start(shell, command, folder, variables, mark, sandbox, life).await?)
+        }
         #[cfg(target_os = "linux")]
         ProcessTracking::Cgroup => {
             Shell::start_in_group(shell, command, folder, variables, mark, sandbox, life).await

@@ -128,9 +128,10 @@ impl McpConfig {
             if Path::new(&stdio.command).components().count() > 1 {
                 stdio.command = folder.join(&stdio.command).into();
             }
-            stdio.folder = stdio.folder.as_ref().map(|own| {
-                if own.as_os_str() == PROJECT { folder.to_owned() } else { folder.join(own) }
-            });
+            stdio.folder = stdio
+                .folder
+                .as_ref()
+                .map(|own| if own.as_os_str() == PROJECT { folder.to_owned() } else { folder.join(own) });
             stdio.writable.push(folder.to_owned());
         }
         self

@@ -49,9 +49,11 @@ pub(super) fn arguments(plan: &Plan, filter: RawFd) -> Vec<OsString> {
         plan.grants.iter().map(|(path, grant)| (path.as_path(), Mount::Bind(path, *grant))).collect();
     // The kernel refuses to rename, remove or exchange a mount point, but not a folder above it.
     mounts.extend(plan.folders_above_read_roots().map(|path| (path, Mount::Bind(path, Grant::Write))));
-    mounts.extend(plan.hidden.iter().map(|path| {
-        (path.as_path(), if path.is_dir() { Mount::NoFolder } else { Mount::NoFile })
-    }));
+    mounts.extend(
+        plan.hidden
+            .iter()
+            .map(|path| (path.as_path(), if path.is_dir() { Mount::NoFolder } else { Mount::NoFile })),
+    );
     mounts.push((Path::new("/dev"), Mount::Devices));
     mounts.push((Path::new("/proc"), Mount::Processes));
     if let Some(private) = &plan.private {

@@ -125,7 +125,7 @@ fn begin(sandbox: &Sandbox, plan: &Plan, mut launch: Launch, runtime: &Handle) -
 
 impl Sandbox {
     /// Returns the program of bubblewrap, or `None` for Landlock.
-    fn bubblewrap(&self) -> Result<Option<&Program>, SandboxError> {
+    pub(super) fn bubblewrap(&self) -> Result<Option<&Program>, SandboxError> {
         match &self.program {
             None => Ok(None),
             Some(Ok(program)) => {

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -96,7 +96,8 @@ fn allow_visible(
     let mut rules = add(rules, path, AccessFs::ReadDir.into())?;
     let root = |source| SandboxError::Root { path: path.to_path_buf(), source };
     for entry in std::fs::read_dir(path).map_err(root)? {
-        let (entry, is_link) = entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_symlink()))).map_err(root)?;
+        let (entry, is_link) =
+            entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_symlink()))).map_err(root)?;
         // The target of a link has its own rule, and an entry may disappear.
         if !is_link && !plan.hidden.contains(&entry) && entry.exists() {
             rules = allow_visible(rules, &entry, grant, plan)?;
@@ -115,7 +116,11 @@ fn allow(rules: RulesetCreated, path: &Path, grant: Grant) -> Result<RulesetCrea
     add(rules, path, if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) })
 }
 
-fn add(rules: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, SandboxError> {
+fn add(
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, SandboxError> {
     let place = PathFd::new(path).map_err(|error| SandboxError::Landlock { source: Box::new(error) })?;
     rules.add_rule(PathBeneath::new(place, rights)).map_err(refused)
 }

@@ -154,6 +154,7 @@ mod held {
         }
 
         async fn try_out(&self) -> Result<(), SandboxError> {
+            self.bubblewrap()?;
             let launch = Launch {
                 program: self.rules.search_path().find("true")?,
                 args: Vec::new(),

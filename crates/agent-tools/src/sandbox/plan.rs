@@ -124,8 +124,8 @@ impl Plan {
     pub(super) fn folders_above_read_roots(&self) -> impl Iterator<Item = &Path> {
         let read = self.grants.iter().filter(|(_, grant)| **grant == Grant::Read);
         let above = read.flat_map(|(path, _)| path.ancestors().skip(1));
-        let between =
-            above.filter(|path| !self.grants.contains_key(*path) && self.grant_of(path) == Some(Grant::Write));
+        let between = above
+            .filter(|path| !self.grants.contains_key(*path) && self.grant_of(path) == Some(Grant::Write));
         between.collect::<BTreeSet<_>>().into_iter()
     }
 

@@ -47,7 +47,8 @@ fn a_root_that_is_not_there_and_a_folder_outside_are_errors_that_name_them() {
     let error = Plan::new(&rules, Some(Path::new("/")), &Roots::default()).unwrap_err().to_string();
     assert!(error.contains("/no/such/root") && error.contains("must exist"), "{error}");
     let outside = tempfile::tempdir().unwrap();
-    let error = Plan::new(&SandboxRules::new(), Some(outside.path()), &Roots::default()).unwrap_err().to_string();
+    let error =
+        Plan::new(&SandboxRules::new(), Some(outside.path()), &Roots::default()).unwrap_err().to_string();
     assert!(error.contains(outside.path().to_str().unwrap()) && error.contains("with_write_root"), "{error}");
 }
 

@@ -34,7 +34,9 @@ pub enum PathError {
         path: String,
     },
     /// The path would be written in a folder `.looptree`, which has settings of the command `looptree`.
-    #[error("{path} is in the settings of a project, which the file tools do not change; ask the user to change them")]
+    #[error(
+        "{path} is in the settings of a project, which the file tools do not change; ask the user to change them"
+    )]
     Settings {
         /// The path in the arguments.
         path: String,

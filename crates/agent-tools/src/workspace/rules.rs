@@ -122,7 +122,10 @@ fn is_spelling_of(name: &OsStr, full: &str, short: &str) -> bool {
     let name = name.to_string_lossy();
     // Cheap for nearly all names.
     let first = short.chars().next();
-    if name.is_ascii() && !name.starts_with('.') && name.chars().next().map(|c| c.to_ascii_lowercase()) != first {
+    if name.is_ascii()
+        && !name.starts_with('.')
+        && name.chars().next().map(|c| c.to_ascii_lowercase()) != first
+    {
         return false;
     }
     let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');

@@ -176,7 +176,8 @@ async fn a_commit_in_a_copy_changes_no_repository_but_its_own() {
 #[tokio::test]
 async fn settings_of_the_project_are_in_a_copy_and_are_not_taken_over() {
     for committed in [false, true] {
-        let files = [("a.txt", "a"), (".looptree/config.toml", "yes"), (".looptree/skills/a/SKILL.md", "skill")];
+        let files =
+            [("a.txt", "a"), (".looptree/config.toml", "yes"), (".looptree/skills/a/SKILL.md", "skill")];
         let project = if committed { Project::committed(&files) } else { Project::new(&files) };
         let workspaces = match committed {
             false => BranchWorkspaces::copies_of(project.root()),
@@ -193,6 +194,9 @@ async fn settings_of_the_project_are_in_a_copy_and_are_not_taken_over() {
         assert_eq!(changes.len(), 1, "{changes:?}");
         assert_eq!(project.read(".looptree/config.toml"), "yes");
         assert_eq!(project.read("a.txt"), "A");
-        assert!(!project.root().join("sub").exists() && project.root().join(".looptree/skills/a/SKILL.md").exists());
+        assert!(
+            !project.root().join("sub").exists()
+                && project.root().join(".looptree/skills/a/SKILL.md").exists()
+        );
     }
 }

@@ -63,7 +63,8 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
 fn relative_paths_can_begin_at_a_folder() {
     let file = json!({"mcpServers": {
         "a": {"command": "./bin/x", "cwd": "sub"},
-        "b": {"command": "x"},
+        "b": {"command": "x", "cwd": "project"},
+        "bb": {"command": "x"},
         "c": {"command": "/bin/x", "cwd": "/c"},
         "d": {"command": "x", "sandbox": "landlock"},
         "e": {"url": "http://e"},
@@ -74,8 +75,10 @@ fn relative_paths_can_begin_at_a_folder() {
     for (text, expected) in debug.iter().zip([
         "command: \"/srv/./bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/srv/sub\")",
         "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/srv\")",
+        // It starts in an empty folder.
+        "command: \"x\", args: 0, env: [], inherited: [], folder: None",
         "command: \"/bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/c\")",
-        "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/\")",
+        "command: \"x\", args: 0, env: [], inherited: [], folder: None",
         "url: \"http://e\"",
     ]) {
         assert!(text.contains(expected), "{text}");

@@ -250,8 +250,11 @@ async fn a_restart_runs_the_program_that_was_found_outside_of_the_writable_folde
     std::fs::remove_file(system.join("server")).unwrap();
     script(&system.join("server"), &evil);
     let first = pids(log.path(), "starts")[0];
-    rustix::process::kill_process(rustix::process::Pid::from_raw(first.cast_signed()).unwrap(), rustix::process::Signal::KILL)
-        .unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(first.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
     until("the end of the process", || !runs(first)).await;
     assert_eq!(text(call(&client, "echo", json!({"text": "again"})).await), "again");
     client.close().await;
@@ -262,7 +265,10 @@ async fn a_restart_runs_the_program_that_was_found_outside_of_the_writable_folde
         McpServer::stdio("only", command).with_env("PATH", project.join("bin")).with_writable_folder(&project)
     };
     let error = McpClient::connect(only("server".as_ref())).await.unwrap_err().to_string();
-    assert!(error.contains("in a folder that commands can write to") && error.contains("absolute path"), "{error}");
+    assert!(
+        error.contains("in a folder that commands can write to") && error.contains("absolute path"),
+        "{error}"
+    );
     assert!(!top.path().join("escaped").exists());
     McpClient::connect(only(project.join("bin/server").as_os_str())).await.unwrap_err();
     until("the program of the project", || top.path().join("escaped").exists()).await;

@@ -158,11 +158,7 @@ fn files(to: &Targets) -> Vec<Attempt> {
             CLOSED,
             "os.umask(0); os.close(os.open('suid', os.O_CREAT | os.O_WRONLY, 0o4755)); os.mknod('sgid', 0o102755)",
         ),
-        row(
-            "the same with `openat2`, `fchmodat2` and an unnamed file",
-            CLOSED,
-            UNUSUAL,
-        ),
+        row("the same with `openat2`, `fchmodat2` and an unnamed file", CLOSED, UNUSUAL),
         row(
             "give a file capabilities (`setxattr`)",
             CLOSED,
@@ -173,7 +169,11 @@ fn files(to: &Targets) -> Vec<Attempt> {
             ONLY_BWRAP,
             "os.makedirs('.looptree', exist_ok=True); open('.looptree/config.toml', 'w').close()",
         ),
-        row("create a device (`mknod`)", CLOSED, "os.mknod('disk', 0o60600, os.makedev(7, 0)); os.unlink('disk')"),
+        row(
+            "create a device (`mknod`)",
+            CLOSED,
+            "os.mknod('disk', 0o60600, os.makedev(7, 0)); os.unlink('disk')",
+        ),
         row(
             "as root, read password hashes and private keys of the system (`/etc/shadow`)",
             CLOSED,

@@ -264,7 +264,11 @@ async fn a_program_and_a_directory_of_the_project_are_used_when_the_user_names_t
     };
     write(&dir.user_config(), &entry(""));
     let said = dir.ask(&model, &["-p", "say x"]).await;
-    assert!(said.err.contains("tiny cannot be used: command: ./tools/server.sh would be a program of the project"), "{said:?}");
+    assert!(
+        said.err
+            .contains("tiny cannot be used: command: ./tools/server.sh would be a program of the project"),
+        "{said:?}"
+    );
     assert!(said.err.contains("write cwd = \"project\""), "{said:?}");
     write(&dir.user_config(), &entry("cwd = \"project\"\n"));
     let elsewhere = dir.work.display().to_string();

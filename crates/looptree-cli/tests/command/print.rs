@@ -166,7 +166,11 @@ async fn a_bwrap_of_the_project_is_not_started() {
     let path = std::env::var("PATH").unwrap();
     for path in [format!("{}:{path}", place.parent().unwrap().display()), format!(".venv/bin:{path}")] {
         let mut command = dir.command();
-        command.env("PATH", path).args(model.words()).args(["-p", "--sandbox=bwrap", "exec echo x > ran.txt"]);
+        command.env("PATH", path).args(model.words()).args([
+            "-p",
+            "--sandbox=bwrap",
+            "exec echo x > ran.txt",
+        ]);
         let said = finish(command, "").await;
         assert!(!escaped.exists(), "{said:?}");
     }

@@ -265,9 +265,7 @@ pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, Backend
 }
 
 /// Returns rules that match every socket which is not in `allowed`. No rules match everything.
-fn all_but<'a>(
-    allowed: impl IntoIterator<Item = &'a Sockets>,
-) -> Result<Vec<SeccompRule>, BackendError> {
+fn all_but<'a>(allowed: impl IntoIterator<Item = &'a Sockets>) -> Result<Vec<SeccompRule>, BackendError> {
     let allowed: Vec<_> = allowed.into_iter().collect();
     if allowed.is_empty() {
         return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! The small project with a bug that the demonstration repairs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 

@@ -125,7 +125,9 @@ fn server(name: &str, entry: &Value, source: &Source, root: &Path) -> Result<Opt
     let command = entry.get("command").and_then(Value::as_str).map(Path::new);
     if let (None, Some(command)) = (cwd, command) {
         if source.is_project() {
-            entry.as_object_mut().map(|entry| entry.insert("cwd".to_owned(), json!(PROJECT)));
+            if let Some(entry) = entry.as_object_mut() {
+                entry.insert("cwd".to_owned(), json!(PROJECT));
+            }
         } else if command.is_relative() && command.components().count() > 1 {
             return Err(format!(
                 "command: {} would be a program of the project; write cwd = \"project\" beside it to start the server \

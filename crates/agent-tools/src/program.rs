@@ -107,7 +107,7 @@ impl SearchPath {
         search
     }
 
-    /// Finds a program. A name is looked up in the folders; an absolute path is used as it is, because whoever wrote it chose the
+    /// Finds a program. A name is looked up in the folders; an absolute path is used as it is, because the user who wrote it chose the
     /// file, also in a folder that commands can write to.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The folders with settings and software of the machine. The other folders of the system belong to packages, whose files
-/// everybody can download, and searching all of them would take seconds.
+/// are public, and searching all of them would take seconds.
 const SEARCHED: [&str; 3] = ["/etc", "/opt", "/usr/local/etc"];
 
 /// How deep the folders are searched.

@@ -29,7 +29,7 @@ pub enum Network {
 }
 
 /// Whether a child under Landlock can create Unix sockets. Before Linux 7.1 Landlock cannot restrict to which socket of the
-/// file system they connect, and services such as a container engine or `systemd` run programs for everybody who
+/// file system they connect, and services such as a container engine or `systemd` run programs for every process that
 /// connects. With bubblewrap there are only the sockets in the roots, and this has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

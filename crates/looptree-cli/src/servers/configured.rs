@@ -35,12 +35,7 @@ impl fmt::Display for Source {
 impl Source {
     /// Returns whether the server is in the file of the project, to which the user has consented.
     fn is_project(&self) -> bool {
-        match self {
-            Self::Settings(Origin::File(path, _)) => {
-                path.parent().and_then(Path::file_name).is_some_and(|folder| folder == ".looptree")
-            }
-            Self::Settings(_) | Self::File(_) => false,
-        }
+        matches!(self, Self::Settings(Origin::Project(..)))
     }
 }
 

@@ -133,7 +133,7 @@ const OPENING: &[(c_long, u8, u8)] = &[
 ];
 
 /// The bits that run a program with the rights of the file's owner or group. A child could leave such a file in the workspace
-/// for somebody with fewer rights than this user.
+/// for a user with fewer rights.
 const MORE_RIGHTS: [u64; 2] = [0o4000, 0o2000];
 
 /// The flags with which opening a file uses the permission bits; without them, the register can have any value.

@@ -74,6 +74,7 @@ const FILE_RULES: &[FileRule] = &[
     code::protocols_are_pure,
     code::sockets_in_few_places,
     code::one_way_to_the_terminal,
+    code::programs_are_found_once,
     code::facade_only_re_exports,
     code::file_size,
     code::inline_tests,

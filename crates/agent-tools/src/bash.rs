@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Duration;
 
 use agent_core::tool::Confinement;
@@ -50,7 +50,8 @@ pub use output::BashError;
 pub use slots::{CommandSlots, FILES_PER_COMMAND, MAX_COMMANDS, MAX_WAIT};
 
 use crate::background_work::BackgroundWork;
-use crate::sandbox::Sandbox;
+use crate::program::{Program, ProgramError, SearchPath};
+use crate::sandbox::{Sandbox, SandboxRules};
 use crate::{OutputStore, Workspace};
 
 /// The default time limit of a command.
@@ -126,6 +127,8 @@ pub struct BashTool {
     slots: CommandSlots,
     work: Option<BackgroundWork>,
     trace: TraceVariables,
+    /// The `bash` that was found before the first command.
+    shell: Arc<OnceLock<Program>>,
 }
 
 impl BashTool {
@@ -151,6 +154,7 @@ impl BashTool {
             slots: CommandSlots::of_process(),
             work: None,
             trace: TraceVariables::Omitted,
+            shell: Arc::default(),
         }
     }
 
@@ -209,6 +213,7 @@ impl BashTool {
     #[must_use]
     pub fn with_env(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.set.insert(name.into(), value.into());
+        self.shell = Arc::default();
         self
     }
 
@@ -224,6 +229,7 @@ impl BashTool {
     #[must_use]
     pub fn with_sandbox(mut self, sandbox: Sandbox) -> Self {
         self.sandbox = Some(sandbox);
+        self.shell = Arc::default();
         self
     }
 
@@ -281,6 +287,18 @@ impl BashTool {
         self.patterns.iter().chain(&self.more_patterns)
     }
 
+    /// Returns the shell. It is looked up once, outside of the folders that commands and file tools can write to.
+    fn shell(&self, path: Option<&OsString>) -> Result<Program, ProgramError> {
+        if let Some(shell) = self.shell.get() {
+            return Ok(shell.clone());
+        }
+        let of_sandbox = self.sandbox().rules().into_iter().flat_map(SandboxRules::writable);
+        let writable = of_sandbox.chain(self.workspace.root().map(Path::to_path_buf));
+        let shell =
+            SearchPath::new(path.map(OsString::as_os_str).unwrap_or_default(), writable).find("bash")?;
+        Ok(self.shell.get_or_init(|| shell).clone())
+    }
+
     fn sandbox(&self) -> &Sandbox {
         static NONE: LazyLock<Sandbox> = LazyLock::new(Sandbox::none);
         self.sandbox.as_ref().unwrap_or(&NONE)
@@ -288,7 +306,10 @@ impl BashTool {
 
     /// Sets the sandbox unless the tool has one.
     pub(crate) fn or_sandbox(mut self, sandbox: Option<&Sandbox>) -> Self {
-        self.sandbox = self.sandbox.or_else(|| sandbox.cloned());
+        if self.sandbox.is_none() {
+            self.sandbox = sandbox.cloned();
+            self.shell = Arc::default();
+        }
         self
     }
 

@@ -56,6 +56,7 @@ pub use git::WorktreeStart;
 pub use manifest::{Change, ChangeKind};
 
 use crate::dir::Dir;
+use crate::program::{Program, ProgramError, SearchPath};
 use crate::{PathError, Workspace};
 use git::Worktree;
 use manifest::{Fingerprints, Manifest};
@@ -82,7 +83,8 @@ pub enum Ignored {
 #[derive(Debug, Clone)]
 enum Form {
     Copy(Ignored),
-    Worktree(WorktreeStart),
+    /// With the `git` that was found when the branches were configured.
+    Worktree(WorktreeStart, Result<Program, ProgramError>),
 }
 
 /// Creates workspaces for the branches of one folder, as copies or as git worktrees.
@@ -110,7 +112,9 @@ impl BranchWorkspaces {
     /// # Errors
     /// Returns an error if it is not a folder. A missing repository is reported when the first workspace is opened.
     pub fn worktrees_of(origin: impl AsRef<Path>) -> Result<Self, BranchWorkspaceError> {
-        Self::of(origin.as_ref(), Form::Worktree(WorktreeStart::default()))
+        let origin = origin.as_ref();
+        let git = SearchPath::outside([origin]).find("git");
+        Self::of(origin, Form::Worktree(WorktreeStart::default(), git))
     }
 
     fn of(origin: &Path, form: Form) -> Result<Self, BranchWorkspaceError> {
@@ -145,7 +149,7 @@ impl BranchWorkspaces {
     /// Sets the content with which worktrees start. It has no effect on copies, which contain the current files.
     #[must_use]
     pub fn starting_at(mut self, start: WorktreeStart) -> Self {
-        if let Form::Worktree(old) = &mut self.form {
+        if let Form::Worktree(old, _) = &mut self.form {
             *old = start;
         }
         self
@@ -195,8 +199,10 @@ impl BranchWorkspaces {
                     blocking(move || copy::copy(&from, &to, &with, limits, &hashes)).await?;
                 (Place::Copy(temporary), branch, rules, base, left_out)
             }
-            Form::Worktree(start) => {
-                let tree = Worktree::add(&self.root, start, temporary).await?;
+            Form::Worktree(start, git) => {
+                let git =
+                    git.clone().map_err(|error| BranchWorkspaceError::NoGit { source: error.into() })?;
+                let tree = Worktree::add(&git, &self.root, start, temporary).await?;
                 let branch = self.branch(&tree.root())?;
                 let looked_at = branch.clone();
                 let base = blocking(move || scan::scan(&looked_at, &Rules::All, limits, &hashes)).await?;

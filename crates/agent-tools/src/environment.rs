@@ -41,12 +41,7 @@ pub(crate) fn of_command(
     variables
 }
 
-/// Returns the program with this name in `PATH`. Folders that are not absolute are skipped.
-#[cfg(unix)]
-pub(crate) fn program(name: &str) -> Option<std::path::PathBuf> {
-    let path = std::env::vars_os().find(|(variable, _)| variable == "PATH")?.1;
-    std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .map(|folder| folder.join(name))
-        .find(|place| std::fs::metadata(place).is_ok_and(|found| found.is_file()))
+/// Returns the value of a variable of this process.
+pub(crate) fn variable(name: &str) -> Option<OsString> {
+    std::env::vars_os().find(|(variable, _)| variable == name).map(|(_, value)| value)
 }

@@ -49,6 +49,7 @@ pub mod output_store;
 mod pictures;
 pub mod plan;
 pub mod planned_change;
+pub mod program;
 pub mod read_file;
 pub mod read_output;
 pub mod sandbox;

@@ -42,6 +42,7 @@ mod result;
 mod sdk_error;
 mod server;
 mod servers;
+mod start_folder;
 mod stderr;
 mod tool;
 

@@ -13,6 +13,9 @@
 //! | [`Network::NoTcp`] | | refuses TCP, not UDP | own network |
 //! | [`Network::Off`] | | refuses all sockets except connected pairs | own network |
 //! | [`Network::Open`] | | TCP, UDP, ICMP, and no other family | TCP, UDP, ICMP, and no other family |
+//! | services with a socket in the file system | pass | refused, unless [`UnixSockets::Allowed`] | only in the roots |
+//! | set-uid and set-gid bits | pass | refused | refused |
+//! | files of `/etc` that only root can read, as root | pass | refused | refused |
 //! | other processes | seen, may be signalled and changed | seen; neither read nor changed; not signalled since Linux 6.12 | not there |
 //! | keyring, `io_uring`, eBPF, namespaces, mounts, i386 and x32 calls | pass | refused | refused |
 //! | programs with more rights (`sudo`) | run | without more rights | without more rights |
@@ -37,6 +40,8 @@ mod bwrap;
 mod child_thread;
 mod error;
 #[cfg(target_os = "linux")]
+mod hidden;
+#[cfg(target_os = "linux")]
 mod inherited;
 #[cfg(target_os = "linux")]
 mod landlock_rules;
@@ -52,21 +57,29 @@ mod seccomp;
 mod tests;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 pub use error::SandboxError;
-pub use rules::{Network, SYSTEM_ROOTS, SandboxRules, TempFolder};
+pub use rules::{Network, SYSTEM_ROOTS, SandboxRules, TempFolder, UnixSockets};
 
 pub(crate) use launch::{Input, Launch, StartError, Started};
+
+#[cfg(feature = "mcp")]
+use crate::program::SearchPath;
+use crate::program::{Program, ProgramError};
 
 /// A sandbox for child processes. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
 pub struct Sandbox {
     kind: SandboxKind,
     rules: Arc<SandboxRules>,
+    /// Bubblewrap, which is found when the sandbox is created: later a command may have written to a folder of `PATH`.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "bubblewrap is on Linux only"))]
-    program: Option<PathBuf>,
+    program: Option<Result<Program, ProgramError>>,
+    /// The real paths of the roots at the first start.
+    #[cfg(target_os = "linux")]
+    roots: Arc<plan::Roots>,
     /// Set once the sandbox has been tested successfully.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "nothing works elsewhere"))]
     works: Arc<tokio::sync::OnceCell<()>>,
@@ -117,38 +130,20 @@ impl Sandbox {
         Self { kind: SandboxKind::Landlock, rules: Arc::new(rules), ..Self::default() }
     }
 
-    /// Creates a bubblewrap sandbox, with the program `bwrap` from `PATH`. A child has its own process namespace, and all
-    /// processes that it started end with it.
+    /// Creates a bubblewrap sandbox. A child has its own process namespace, and all processes that it started end with it. The
+    /// program `bwrap` is looked up now, in the folders of `PATH` outside of the writable roots, and never again.
     #[must_use]
     pub fn bwrap(rules: SandboxRules) -> Self {
-        Self { kind: SandboxKind::Bwrap, rules: Arc::new(rules), ..Self::default() }
+        let program = Some(rules.search_path().find("bwrap"));
+        Self { kind: SandboxKind::Bwrap, rules: Arc::new(rules), program, ..Self::default() }
     }
 
-    /// Sets the path of the `bwrap` program. The default is the one in `PATH`.
+    /// Sets the path of the `bwrap` program, which may also be in a folder that commands can write to.
     #[must_use]
-    pub fn with_program(mut self, program: impl Into<PathBuf>) -> Self {
-        self.program = Some(program.into());
+    pub fn with_program(mut self, program: impl AsRef<Path>) -> Self {
+        self.program = Some(Program::at(program));
         self.works = Arc::default();
         self
-    }
-
-    /// Returns the strongest sandbox that can enforce these rules on this machine: bubblewrap, otherwise Landlock.
-    ///
-    /// # Errors
-    /// Returns [`SandboxError::NoneWorks`] with both reasons if neither is available. Never returns [`Sandbox::none`].
-    pub async fn best(rules: SandboxRules) -> Result<Self, SandboxError> {
-        let bwrap = Self::bwrap(rules.clone());
-        let of_bwrap = match bwrap.check().await {
-            Ok(()) => return Ok(bwrap),
-            Err(error) => error,
-        };
-        let landlock = Self::landlock(rules);
-        match landlock.check().await {
-            Ok(()) => Ok(landlock),
-            Err(of_landlock) => {
-                Err(SandboxError::NoneWorks { bwrap: Box::new(of_bwrap), landlock: Box::new(of_landlock) })
-            }
-        }
     }
 
     /// Returns the kind of the sandbox.
@@ -161,6 +156,15 @@ impl Sandbox {
     #[must_use]
     pub fn rules(&self) -> Option<&SandboxRules> {
         (self.kind != SandboxKind::None).then_some(&*self.rules)
+    }
+
+    /// Checks that bubblewrap is not in a folder that commands can write to.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn check_program(&self, search: &SearchPath) -> Result<(), SandboxError> {
+        match &self.program {
+            Some(Ok(program)) => Ok(search.check(program)?),
+            _ => Ok(()),
+        }
     }
 
     /// Tests the sandbox with a program that does nothing.

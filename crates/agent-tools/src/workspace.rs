@@ -48,7 +48,7 @@ pub use files::{EntryKind, FolderEntry, ReadFileBytesError};
 
 pub(crate) use access::{Access, Place};
 pub(crate) use file_lock::FileLock;
-pub(crate) use rules::{Intent, is_repository};
+pub(crate) use rules::{Intent, is_repository, is_settings};
 
 use crate::dir::Dir;
 use crate::glob::PatternError;

@@ -96,18 +96,6 @@ async fn a_pattern_that_was_denied_stays_denied_when_the_defaults_are_replaced()
     }
 }
 
-#[tokio::test]
-async fn where_no_sandbox_works_the_error_says_what_to_do() {
-    // An empty set of rules switches the network off, which only bubblewrap can do.
-    let rules = SandboxRules::new().with_network(agent_tools::sandbox::Network::Off);
-    if let Err(error) = Sandbox::best(rules).await {
-        let text = error.to_string();
-        assert!(text.starts_with("no sandbox works here: "), "{text}");
-        assert!(text.contains("install bubblewrap") || text.contains("user namespaces"), "{text}");
-        assert!(text.contains("`Network::NoTcp`"), "{text}");
-    }
-}
-
 #[test]
 fn tools_are_added_by_name_and_once() {
     let memory = || agent_tools::MemoryTool::new(folder().workspace).unwrap();

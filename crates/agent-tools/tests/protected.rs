@@ -185,3 +185,31 @@ async fn denied_files_are_not_read_written_or_searched_by_any_name() {
     try_tool(&workspace, "write_file", "sub/root.txt").await.unwrap();
     assert_eq!(folder.get(".env"), SECRET.as_bytes());
 }
+
+/// Attack of a model or a client: settings that the next start of the command would read.
+#[tokio::test]
+async fn no_file_tool_changes_the_settings_of_a_project() {
+    let folder = folder();
+    folder.put(".looptree/skills/a/SKILL.md", "PASSWORD\n");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink(".looptree", folder.path().join("alias")).unwrap();
+    for path in [
+        ".looptree/config.toml",
+        ".Looptree/skills/a/SKILL.md",
+        "sub/.looptree/x",
+        ".looptree",
+        ".looptree./x",
+    ] {
+        all_refused(&folder.workspace, &["write_file", "edit_file"], path, "settings of a project").await;
+    }
+    #[cfg(unix)]
+    all_refused(&folder.workspace, &["write_file"], "alias/config.toml", "settings of a project").await;
+    folder.workspace.write_bytes(".looptree/config.toml", b"evil").unwrap_err();
+    let patch = "*** Begin Patch\n*** Add File: .looptree/config.toml\n+evil\n*** End Patch\n";
+    let apply = agent_tools::ApplyPatchTool::new(folder.workspace.clone());
+    call(&apply, json!({"patch": patch, "input": patch})).await.unwrap_err();
+    assert!(!folder.has(".looptree/config.toml") && !folder.has("sub"));
+    // Skills are read from there.
+    let text = try_tool(&folder.workspace, "read_file", ".looptree/skills/a/SKILL.md").await.unwrap();
+    assert!(text.contains("PASSWORD"), "{text}");
+}

@@ -8,7 +8,7 @@ mod support;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use agent_tools::sandbox::{Network, Sandbox, SandboxKind, SandboxRules, TempFolder};
+use agent_tools::sandbox::{Network, Sandbox, SandboxKind, SandboxRules, TempFolder, UnixSockets};
 use agent_tools::{Background, BashTool};
 use serde_json::json;
 use support::sandbox::{each_sandbox, no_tcp};
@@ -329,20 +329,133 @@ async fn the_model_is_told_that_there_is_a_sandbox() {
     assert!(!BashTool::default().description().contains("sandbox"));
 }
 
+/// Attack of a model: an activated `.venv` of the workspace is first in `PATH`, and a command writes a `bwrap` there.
 #[tokio::test]
-async fn the_best_sandbox_keeps_the_rules_or_is_an_error() {
-    match Sandbox::best(SandboxRules::new()).await {
-        Ok(sandbox) => {
-            assert_ne!(sandbox.kind(), SandboxKind::None);
-            let folder = folder();
-            let sandbox = same_kind(sandbox.kind(), SandboxRules::for_workspace(&folder.workspace));
-            let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-            udp.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
-            let command = format!("echo x > /dev/udp/127.0.0.1/{}", udp.local_addr().unwrap().port());
-            shown(&bash(&folder, &sandbox), &command).await;
-            udp.recv(&mut [0; 8]).unwrap_err();
+async fn a_bwrap_that_a_command_could_have_written_is_never_started() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder();
+    folder.put("bin/bwrap", "#!/bin/sh\ntouch \"$(dirname \"$0\")/../escaped\"\n");
+    let place = folder.path().join("bin/bwrap");
+    std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A process with this `PATH`, which the test itself cannot have.
+    let exe = std::env::current_exe().unwrap();
+    let path = format!("{}:/no/such", folder.path().join("bin").display());
+    let program = agent_tools::program::Program::at(exe).unwrap();
+    let said = program
+        .command()
+        .unwrap()
+        .args(["child_that_uses_bwrap", "--exact", "--nocapture"])
+        .env("PATH", path)
+        .env("WORKSPACE", folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("in a folder that commands can write to"), "{said}");
+    assert!(!folder.has("escaped"));
+}
+
+/// Does nothing unless the test above starts it.
+#[tokio::test]
+#[allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "the test that starts it sets and reads this"
+)]
+async fn child_that_uses_bwrap() {
+    let Some(root) = std::env::var_os("WORKSPACE") else { return };
+    let workspace = agent_tools::Workspace::open(root).unwrap();
+    let sandbox = Sandbox::bwrap(SandboxRules::for_workspace(&workspace));
+    println!("{}", sandbox.check().await.unwrap_err());
+    let tool = BashTool::new(workspace).with_sandbox(sandbox);
+    println!("{}", failure(call(&tool, json!({"command": "true"})).await));
+}
+
+/// Attack of a model: a folder above a read root is renamed, and another one takes its place.
+#[tokio::test]
+async fn a_read_root_deep_inside_of_a_write_root_cannot_be_replaced() {
+    let folder = folder();
+    folder.put("vendor/lib/.git/config", "original\n");
+    folder.put("vendor/other/a", "x");
+    let rules = no_tcp(SandboxRules::for_workspace(&folder.workspace));
+    let sandbox = Sandbox::bwrap(rules.clone().with_read_root(folder.path().join("vendor/lib/.git")));
+    if let Err(error) = sandbox.check().await {
+        support::skip::sandbox(sandbox.kind(), &error);
+    } else {
+        let tool = bash(&folder, &sandbox);
+        let exchange = |one: &str, other: &str| {
+            format!(
+                "/usr/bin/python3 -I -c \"import ctypes,sys; sys.exit(ctypes.CDLL(None).renameat2(-100, b'{one}', -100, b'{other}', 2) == 0 and 0 or 1)\""
+            )
+        };
+        for command in [
+            "mv vendor/lib/.git vendor/lib/g".to_owned(),
+            "mv vendor/lib vendor/old".to_owned(),
+            "mv -T vendor v2".to_owned(),
+            "rmdir vendor/lib vendor".to_owned(),
+            "rm -rf vendor/lib/.git/config".to_owned(),
+            "ln vendor/lib/.git/config hard && echo evil > hard".to_owned(),
+            "mv -T vendor/other vendor/lib".to_owned(),
+            "echo evil > vendor/lib/.git/config".to_owned(),
+            exchange("vendor/other", "vendor/lib"),
+            exchange("vendor", "bin"),
+        ] {
+            check_refused(SandboxKind::Bwrap, &command, &shown(&tool, &command).await);
+            assert_eq!(folder.get("vendor/lib/.git/config"), b"original\n", "{command}");
         }
-        Err(error) => assert!(error.to_string().starts_with("no sandbox works here: "), "{error}"),
+        // Everything beside the read root can still be changed.
+        let command = "echo new > vendor/lib/b && mv vendor/other vendor/lib/c && cat vendor/lib/c/a";
+        assert_eq!(shown(&tool, command).await, "Exit code: 0\nx");
+    }
+    let landlock = Sandbox::landlock(rules.with_read_root(folder.path().join("vendor/lib/.git")));
+    let error = failure(call(&bash(&folder, &landlock), json!({"command": "true"})).await);
+    assert!(error.contains("use the sandbox `bwrap`"), "{error}");
+}
+
+/// A root in a folder that commands can write to is resolved once.
+#[tokio::test]
+async fn a_command_cannot_move_a_root_of_the_next_command() {
+    for make in each_sandbox(no_tcp).await {
+        let (outside, folder) = (folder(), folder());
+        outside.put("secret.txt", "the secret");
+        folder.put("out/a.txt", "one");
+        let rules = make(&folder).rules().unwrap().clone().with_write_root(folder.path().join("out"));
+        let sandbox = same_kind(make(&folder).kind(), rules);
+        let tool = bash(&folder, &sandbox);
+        let target = outside.path().canonicalize().unwrap();
+        let command = format!("rm -r out; ln -s {} out; ls -l", target.display());
+        shown(&tool, &command).await;
+        if !folder.path().join("out").is_symlink() {
+            continue;
+        }
+        let next = call(&tool, json!({"command": "cat out/secret.txt; echo x > out/new"})).await;
+        let next = next.map_or_else(|error| error.to_string(), |result| text(Ok(result)));
+        assert!(!next.contains("the secret") && next.contains("led to"), "{}: {next}", sandbox.kind());
+        assert!(!outside.has("new"));
+    }
+}
+
+/// Attack of a model: a service that runs what it is told listens on a socket in the file system.
+#[tokio::test]
+async fn a_service_with_a_socket_in_the_file_system_is_reached_only_where_the_rules_allow_it() {
+    use std::os::unix::net::UnixListener;
+    for (sockets, reached) in [(UnixSockets::Refused, false), (UnixSockets::Allowed, true)] {
+        for network in [Network::NoTcp, Network::Open, Network::Off] {
+            let (outside, folder) = (folder(), folder());
+            let place = outside.path().canonicalize().unwrap().join("bus");
+            let service = UnixListener::bind(&place).unwrap();
+            service.set_nonblocking(true).unwrap();
+            let rules = SandboxRules::for_workspace(&folder.workspace).with_network(network);
+            let sandbox = Sandbox::landlock(rules.with_unix_sockets(sockets).with_read_root(&place));
+            if let Err(error) = sandbox.check().await {
+                return support::skip::sandbox(sandbox.kind(), &error);
+            }
+            let command = format!(
+                "/usr/bin/python3 -I -c \"import socket; socket.socket(socket.AF_UNIX).connect('{}')\"",
+                place.display()
+            );
+            shown(&bash(&folder, &sandbox), &command).await;
+            assert_eq!(service.accept().is_ok(), reached, "{sockets:?} {network:?}");
+        }
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) struct Flags {
     /// No call needs an approval: the same as --approve none.
     #[arg(short, long, global = true, conflicts_with = "approve")]
     pub(crate) yes: bool,
-    /// The sandbox of commands; without a value the strongest that works here. In it, no call needs an approval, except those
+    /// The sandbox of commands; without a value bubblewrap, which must be installed. In it, no call needs an approval, except those
     /// of MCP servers, which it does not confine.
     #[arg(long, value_enum, value_name = "KIND", num_args = 0..=1, default_missing_value = "auto", require_equals = true, global = true)]
     pub(crate) sandbox: Option<SandboxChoice>,
@@ -169,7 +169,7 @@ pub(crate) enum Approve {
 pub(crate) enum SandboxChoice {
     /// Commands have all permissions of the user.
     None,
-    /// The strongest that works here, and never none.
+    /// bubblewrap, which must be installed.
     Auto,
     /// Landlock, which Linux has built in.
     Landlock,

@@ -4,6 +4,7 @@ mod ask;
 mod commands;
 mod editor;
 mod keys;
+mod pager;
 mod past;
 mod travel;
 mod turn;
@@ -25,6 +26,7 @@ use crate::setup::Setup;
 use crate::text::chain;
 use crate::work::{Meter, told_to_end};
 use editor::{Editor, Entered};
+use pager::Pager;
 use turn::Ending;
 
 /// The time that a run and then the chat have to end by themselves after a signal.
@@ -35,6 +37,7 @@ struct Chat<'a> {
     setup: Setup,
     settings: &'a Settings,
     screen: &'a Screen,
+    pager: Pager,
     /// Tokens and cost of this chat.
     meter: Meter,
     /// The point to which the agent was rewound.
@@ -75,8 +78,10 @@ pub(crate) async fn run(
         tokio::join!(tokio::time::sleep(GRACE), servers.close());
         std::process::exit(130);
     });
+    let pager = Pager::find(settings, &setup.root);
     let mut chat = Chat {
         setup,
+        pager,
         settings,
         screen,
         meter: Meter::default(),

@@ -3,15 +3,18 @@
 mod project;
 mod recording;
 
+use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, Result};
 use looptree::BasicAgent;
 use looptree::event::Ended;
 use looptree::prelude::*;
+use looptree::tools::program::{Program, SearchPath};
 
 use crate::choose::three_ways;
 use crate::exit::Exit;
+use crate::programs::search_path;
 use crate::screen::{Screen, Style, Styled};
 use crate::servers::Servers;
 use crate::settings::Settings;
@@ -25,11 +28,14 @@ const TASK: &str = "The tests of this project fail. Find out why, repair it, and
 
 /// Plays the recording in a new directory.
 pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
-    if let Err(reason) = cargo_works().await {
-        screen.line(&format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
-        screen.line(Styled::prose(&three_ways()));
-        return Ok(Exit::Failed);
-    }
+    let cargo = match Cargo::find(settings).await {
+        Ok(cargo) => cargo,
+        Err(reason) => {
+            screen.line(&format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
+            screen.line(Styled::prose(&three_ways()));
+            return Ok(Exit::Failed);
+        }
+    };
     screen.paragraph(
         Style::Plain,
         "",
@@ -38,7 +44,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     );
     let root = project::write()?;
     screen.line(&format!("project: {}", root.display()));
-    let before = project::tests_pass(&root).await?;
+    let before = cargo.test(&root).await?;
     screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
     screen.line(&format!("> {TASK}"));
 
@@ -61,7 +67,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     screen.line("usage: 0 tokens, 0 dollars: a recording uses none");
     let sessions = recorder.save().await?;
 
-    let repaired = project::tests_pass(&root).await?;
+    let repaired = cargo.test(&root).await?;
     screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
     for id in sessions {
         screen.line(&format!("session: {}", store.path_of(&id)?.display()));
@@ -76,31 +82,46 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
 /// The variable with the folder in which cargo builds. A folder that others use could be locked for a long time.
 const TARGET: &str = "CARGO_TARGET_DIR";
 
-fn target_of(root: &std::path::Path) -> std::path::PathBuf {
+fn target_of(root: &Path) -> std::path::PathBuf {
     root.join("target")
 }
 
-/// Returns why cargo cannot be used.
-async fn cargo_works() -> Result<(), String> {
-    let asked = tokio::process::Command::new("cargo").arg("--version").stdin(Stdio::null()).output().await;
-    match asked {
-        Ok(said) if said.status.success() => Ok(()),
-        Ok(said) => {
-            let reason = String::from_utf8_lossy(&said.stderr);
-            let reason = reason.lines().next().unwrap_or("it prints no reason");
-            Err(format!("`cargo --version` fails: {}", reason.trim_end_matches('.')))
-        }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            Err("there is no cargo on PATH".to_owned())
-        }
-        Err(error) => Err(format!("cargo cannot be started: {error}")),
-    }
+/// The compiler's `cargo`, which is found before the recording plays.
+struct Cargo {
+    program: Program,
+    search: SearchPath,
 }
 
-/// Runs a project's tests, quietly.
-pub(crate) async fn cargo_test(root: &std::path::Path) -> Result<bool> {
-    let mut command = tokio::process::Command::new("cargo");
-    command.args(["test", "--offline", "--quiet"]).current_dir(root).env(TARGET, target_of(root));
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    Ok(command.status().await.context("cannot run cargo test")?.success())
+impl Cargo {
+    /// Finds cargo, and returns why it cannot be used.
+    async fn find(settings: &Settings) -> Result<Self, String> {
+        let here = std::env::current_dir().unwrap_or_default();
+        let search = search_path(settings, &here);
+        let program = search.find("cargo").map_err(|error| error.to_string())?;
+        let cargo = Self { program, search };
+        let asked = async { cargo.command()?.arg("--version").output().await };
+        match asked.await {
+            Ok(said) if said.status.success() => Ok(cargo),
+            Ok(said) => {
+                let reason = String::from_utf8_lossy(&said.stderr);
+                let reason = reason.lines().next().unwrap_or("it prints no reason");
+                Err(format!("`cargo --version` fails: {}", reason.trim_end_matches('.')))
+            }
+            Err(error) => Err(format!("cargo cannot be started: {error}")),
+        }
+    }
+
+    fn command(&self) -> std::io::Result<tokio::process::Command> {
+        let mut command = tokio::process::Command::from(self.program.command()?);
+        command.env("PATH", self.search.variable()).stdin(Stdio::null());
+        Ok(command)
+    }
+
+    /// Runs a project's tests, quietly. Returns whether they pass.
+    async fn test(&self, root: &Path) -> Result<bool> {
+        let mut command = self.command().context("cannot run cargo test")?;
+        command.args(["test", "--offline", "--quiet"]).current_dir(root).env(TARGET, target_of(root));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        Ok(command.status().await.context("cannot run cargo test")?.success())
+    }
 }

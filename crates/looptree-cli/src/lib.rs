@@ -30,6 +30,7 @@ mod money;
 mod ollama_server;
 mod preview;
 mod print;
+mod programs;
 mod recording;
 mod run;
 mod sandbox;

@@ -1,9 +1,10 @@
 //! The sandbox of the commands that the model runs.
 
 use looptree::tools::SandboxRules;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use looptree::prelude::*;
 use looptree::tools::BashTool;
 use looptree::tools::sandbox::{Network, SandboxKind};
@@ -45,11 +46,12 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         rules = rules.with_read_root(&rustup);
         shell = shell.with_env("RUSTUP_HOME", rustup);
     }
-    let sandbox = choose(settings, rules, network).await.map_err(|error| unavailable(&error))?;
+    let sandbox = choose(settings, workspace, rules, network).await.map_err(|error| unavailable(&error))?;
     let network = match (network, sandbox.kind()) {
-        (true, _) => "network access",
+        (true, SandboxKind::Bwrap) => "network access",
         (false, SandboxKind::Bwrap) => "no network",
-        (false, _) => "no TCP (UDP is not restricted)",
+        (true, _) => "network access without sockets of the file system",
+        (false, _) => "no TCP and no sockets of the file system (UDP is not restricted)",
     };
     let line = format!("sandbox: {}; commands write below this directory only; {network}", sandbox.kind());
     Ok((shell.with_sandbox(sandbox), line))
@@ -64,22 +66,48 @@ fn unavailable(error: &anyhow::Error) -> anyhow::Error {
     )
 }
 
-async fn choose(settings: &Settings, rules: SandboxRules, network: bool) -> Result<Sandbox> {
+async fn choose(
+    settings: &Settings,
+    workspace: &Workspace,
+    rules: SandboxRules,
+    network: bool,
+) -> Result<Sandbox> {
     let (off, no_tcp) = if network { (Network::Open, Network::Open) } else { (Network::Off, Network::NoTcp) };
-    let bwrap = Sandbox::bwrap(rules.clone().with_network(off));
-    let landlock = Sandbox::landlock(rules.clone().with_network(no_tcp));
-    Ok(match settings.sandbox.value.unwrap_or(SandboxChoice::None) {
-        SandboxChoice::None => Sandbox::none(),
-        SandboxChoice::Bwrap => {
-            bwrap.check().await?;
-            bwrap
+    let choice = settings.sandbox.value.unwrap_or(SandboxChoice::None);
+    let rules = rules.with_network(if choice == SandboxChoice::Landlock { no_tcp } else { off });
+    let sandbox = match choice {
+        SandboxChoice::None => return Ok(Sandbox::none()),
+        SandboxChoice::Bwrap | SandboxChoice::Auto => Sandbox::bwrap(rules.clone()),
+        SandboxChoice::Landlock => Sandbox::landlock(rules.clone()),
+    };
+    match (sandbox.check().await, choice) {
+        (Ok(()), SandboxChoice::Landlock) => Ok(sandbox),
+        (Ok(()), _) => Ok(Sandbox::bwrap(protect_settings(rules, workspace)?)),
+        (Err(error), SandboxChoice::Auto) => Err(anyhow!("{error}. {ONLY_LANDLOCK}")),
+        (Err(error), _) => Err(error.into()),
+    }
+}
+
+/// What the user gives up by choosing Landlock. It is not chosen for the user.
+const ONLY_LANDLOCK: &str = "--sandbox=landlock needs no program, but commands can then use UDP, change modes, owners and times \
+    of your files elsewhere, see that they exist, read the arguments of other processes, and change .looptree and .git here";
+
+/// Makes the settings of the project read-only. A missing folder is created, because only an existing one can be.
+fn protect_settings(rules: SandboxRules, workspace: &Workspace) -> Result<SandboxRules> {
+    let Some(folder) = workspace.root().map(|root| root.join(".looptree")) else { return Ok(rules) };
+    match std::fs::symlink_metadata(&folder) {
+        // Its target would become readable.
+        Ok(found) if found.is_symlink() => Err(anyhow!(
+            "{} is a symbolic link, which cannot be protected from commands; replace it by a directory",
+            folder.display()
+        )),
+        Ok(_) => Ok(rules.with_read_root(folder)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+            Ok(rules.with_read_root(folder))
         }
-        SandboxChoice::Landlock => {
-            landlock.check().await?;
-            landlock
-        }
-        SandboxChoice::Auto => Sandbox::best(rules.with_network(no_tcp)).await?,
-    })
+        Err(error) => Err(error).with_context(|| format!("cannot read {}", folder.display())),
+    }
 }
 
 /// Returns the folder that a variable names, or the folder with this name in the home.

@@ -15,6 +15,7 @@ use looptree::tools::mcp::{
 };
 
 use crate::exit::InterruptedError;
+use crate::programs::writable;
 use crate::screen::Screen;
 use crate::served::told_to_end;
 use crate::settings::Settings;
@@ -65,6 +66,10 @@ impl Servers {
         editor.iter().for_each(|server| configured.remove(server.name()));
         let Prepared { mut servers, disabled, problems } = configured.prepared(root);
         servers.extend(editor);
+        let writable = writable(settings, root);
+        let servers = servers.into_iter();
+        let servers = servers.map(|server| writable.iter().fold(server, McpServer::with_writable_folder));
+        let servers: Vec<_> = servers.collect();
         let mut states: Vec<(String, State)> =
             problems.into_iter().map(|(name, problem)| (name, State::Failed(problem))).collect();
         states.extend(disabled.into_iter().map(|name| (name, State::Disabled)));
@@ -222,6 +227,7 @@ fn reason(error: &McpError) -> String {
             Some(program) if source.kind() == ErrorKind::NotFound => {
                 format!("the program {program} was not found")
             }
+            _ if source.kind() == ErrorKind::PermissionDenied => one_line(&source.to_string()),
             _ => format!("{doing}: {source}"),
         },
         McpError::Sandbox { source, .. } => one_line(&source.to_string()),

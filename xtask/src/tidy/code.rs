@@ -163,6 +163,19 @@ pub(super) fn one_way_to_the_terminal(file: &SourceFile, findings: &mut Vec<Find
     }
 }
 
+/// The one file that makes commands.
+const PROGRAM: &str = "crates/agent-tools/src/program.rs";
+
+/// A program is found once, outside of the folders that commands can write to. A command made from a name looks it up again.
+pub(super) fn programs_are_found_once(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let is_library = file.path.starts_with("crates/") && file.path.contains("/src/");
+    if !is_library || file.path == PROGRAM || is_test_file(&file.path) {
+        return;
+    }
+    let why = "find the program with `agent_tools::program::SearchPath` and start it with `Program::command`";
+    names_none(file, &["Command::new", "CommandWrap::with_new"], "programs-are-found-once", why, findings);
+}
+
 fn names_none(file: &SourceFile, words: &[&str], rule: &'static str, why: &str, findings: &mut Vec<Finding>) {
     let code = code_only(&file.text);
     for word in words {

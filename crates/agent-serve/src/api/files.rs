@@ -152,9 +152,10 @@ fn refused(error: &PathError) -> ApiError {
             // Names that are too long, a folder in the place of a file, and the like.
             _ => (StatusCode::BAD_REQUEST, "invalid_path"),
         },
-        PathError::Outside { .. } | PathError::Protected { .. } | PathError::Repository { .. } => {
-            (StatusCode::FORBIDDEN, "path_refused")
-        }
+        PathError::Outside { .. }
+        | PathError::Protected { .. }
+        | PathError::Repository { .. }
+        | PathError::Settings { .. } => (StatusCode::FORBIDDEN, "path_refused"),
         PathError::Denied { .. } | PathError::Policy { .. } => (StatusCode::FORBIDDEN, "path_refused"),
         PathError::Changed { .. } => (StatusCode::CONFLICT, "path_changed"),
         _ => (StatusCode::BAD_REQUEST, "invalid_path"),

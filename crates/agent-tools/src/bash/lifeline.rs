@@ -28,5 +28,5 @@ exec 9<&0 </dev/null
     kill -KILL 0
 } >/dev/null 2>&1 &
 exec 9<&-
-exec bash -c "$1"
+exec "$BASH" -c "$1"
 "#;

@@ -13,6 +13,7 @@ use tokio::process::{ChildStderr, ChildStdout};
 #[cfg(target_os = "linux")]
 use super::{cgroup::Cgroup, output::BashError};
 use super::{lifeline, marker};
+use crate::program::Program;
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
 /// The time that processes have to end after SIGTERM. It is short because an aborted call must return before the agent
@@ -79,8 +80,9 @@ enum Guard {
 }
 
 impl Shell {
-    /// Starts `bash -c command`. The variables must contain the marker `mark`.
+    /// Starts `bash -c command` with this shell. The variables must contain the marker `mark`.
     pub(super) async fn start(
+        shell: Program,
         command: &str,
         folder: Option<&Path>,
         variables: BTreeMap<OsString, OsString>,
@@ -89,7 +91,7 @@ impl Shell {
         life: Life,
     ) -> Result<Self, StartError> {
         let launch = Launch {
-            program: "bash".into(),
+            program: shell,
             args: match life {
                 Life::Call => vec!["-c".into(), command.into()],
                 Life::Process => guarded(command, &mark),
@@ -123,6 +125,7 @@ impl Shell {
     /// Starts `bash -c command` in a new cgroup. The shell waits until it is in the group before it runs the command.
     #[cfg(target_os = "linux")]
     pub(super) async fn start_in_group(
+        shell: Program,
         command: &str,
         folder: Option<&Path>,
         variables: BTreeMap<OsString, OsString>,
@@ -131,11 +134,11 @@ impl Shell {
         life: Life,
     ) -> Result<Self, BashError> {
         /// Waits for a line of input, then runs the command.
-        const GATE: &str = "IFS= read -r _ && exec bash -c \"$1\" < /dev/null";
+        const GATE: &str = "IFS= read -r _ && exec \"$BASH\" -c \"$1\" < /dev/null";
         let name = mark.clone();
         let group = blocking(move || Cgroup::new(&name)).await?;
         let launch = Launch {
-            program: "bash".into(),
+            program: shell,
             args: match life {
                 Life::Call => vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
                 Life::Process => guarded(command, &mark),

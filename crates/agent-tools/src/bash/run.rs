@@ -1,5 +1,6 @@
 //! Runs one command.
 
+use std::ffi::OsStr;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{ChildStderr, ChildStdout};
 
 use crate::environment;
+use crate::sandbox::StartError;
 
 use super::capture::Live;
 use super::output::{BashError, Ending, Streams, result};
@@ -88,12 +90,15 @@ pub(super) async fn start(
     }
     let mark = ctx.environment.random_id();
     marker::add(&mut variables, &mark);
+    let shell = tool.shell(variables.get(OsStr::new("PATH"))).map_err(StartError::from)?;
     let (folder, sandbox) = (tool.folder(), tool.sandbox());
     match tool.tracking {
-        ProcessTracking::Marker => Ok(Shell::start(command, folder, variables, mark, sandbox, life).await?),
+        ProcessTracking::Marker => {
+            Ok(Shell::start(shell, command, folder, variables, mark, sandbox, life).await?)
+        }
         #[cfg(target_os = "linux")]
         ProcessTracking::Cgroup => {
-            Shell::start_in_group(command, folder, variables, mark, sandbox, life).await
+            Shell::start_in_group(shell, command, folder, variables, mark, sandbox, life).await
         }
         #[cfg(not(target_os = "linux"))]
         ProcessTracking::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),

@@ -9,7 +9,7 @@ use super::manifest::{Entry, Fingerprints, Manifest};
 use super::scan::{Counter, Limits, Rules, walk, walked};
 use crate::Workspace;
 use crate::dir::{Kind, NewFile};
-use crate::workspace::is_repository;
+use crate::workspace::{is_repository, is_settings};
 
 /// Copies the files that the rules include to an empty folder. Returns the copied entries and the paths that cannot be
 /// copied.
@@ -50,9 +50,9 @@ pub(super) fn copy(
     Ok((copied, left_out))
 }
 
-/// Records an entry. The files of the repository itself are never part of the changes.
+/// Records an entry. The files of the repository itself and of the project's settings are never part of the changes.
 fn note(copied: &mut Manifest, path: PathBuf, entry: Entry) {
-    if !path.iter().any(is_repository) {
+    if !path.iter().any(|part| is_repository(part) || is_settings(part)) {
         copied.0.insert(path, entry);
     }
 }

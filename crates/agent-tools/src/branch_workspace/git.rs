@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::error::BranchWorkspaceError;
 use crate::dir::Dir;
+use crate::program::Program;
 use administration::Administration;
 use own_folder::OwnFolder;
 use repository::Repository;
@@ -49,13 +50,14 @@ pub(super) struct Worktree {
 
 impl Worktree {
     pub(super) async fn add(
+        program: &Program,
         origin: &Path,
         start: &WorktreeStart,
         folder: TempDir,
     ) -> Result<Self, BranchWorkspaceError> {
         let place = origin.to_path_buf();
         super::blocking(move || files::check_repository(&place)).await?;
-        let repository = Repository::of(origin).await?;
+        let repository = Repository::of(program, origin).await?;
         if *start == WorktreeStart::WorkingTree {
             let top = repository.top.clone();
             super::blocking(move || files::check_tree(&top)).await?;

@@ -12,7 +12,7 @@ use super::manifest::{Entry, Fingerprints, Manifest};
 use crate::dir::{Dir, Kind, is_link_error};
 use crate::ignore_rules::{Tally, rules_of};
 use crate::walk::{Found, IgnoreFiles, Walk};
-use crate::workspace::is_repository;
+use crate::workspace::{is_repository, is_settings};
 
 /// The maximum size of a folder.
 #[derive(Debug, Clone, Copy)]
@@ -158,6 +158,9 @@ pub(super) fn scan_again(
     let mut counter = Counter::new(&folder.real, limits);
     let mut found = Manifest::default();
     let mut look = |path: &Path, found: &mut Manifest| {
+        if path.iter().any(is_settings) {
+            return Ok(());
+        }
         let failed = |e| BranchWorkspaceError::io("read", &folder.real.join(path), e);
         // The size is checked before the file is read, because reading a large file takes long.
         let facts = match folder.dir.facts(path) {

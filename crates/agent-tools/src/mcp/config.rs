@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 use super::server::{McpServer, McpTransport};
 
+/// The value of `cwd` for the folder of the project.
+const PROJECT: &str = "project";
+
 /// The servers of a configuration file with the key `mcpServers`.
 ///
 /// ```
@@ -32,11 +35,12 @@ use super::server::{McpServer, McpTransport};
 ///
 /// | key | meaning |
 /// |---|---|
-/// | `command`, `args`, `env`, `cwd` | a child of this process |
+/// | `command`, `args`, `env` | a child of this process |
+/// | `cwd` | the folder in which it starts; without it, a new empty one ([`McpServer::with_folder`]) |
 /// | `url`, `headers` | a server over streamable HTTP |
 /// | `type` | `stdio`, `http` or `streamable-http`, only needed if the entry has both `command` and `url`; `sse` is not supported |
 /// | `disabled` | `true` leaves the server out |
-/// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, `best`, or an object (below) |
+/// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, or an object (below) |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 /// | `deferred` | `true` sends the definition of a tool after the model has searched for it ([`McpServer::deferred`]) |
 /// | `tools` | the names of the tools that are used; without it, all are |
@@ -44,8 +48,8 @@ use super::server::{McpServer, McpTransport};
 /// Other keys are ignored. `${NAME}` and `${NAME:-default}` in values are replaced by variables, whose values are
 /// inserted unchanged and are not parsed as JSON. The name of a server is the prefix of its tools.
 ///
-/// A `sandbox` as an object has the keys `kind` (without it `best`), `readRoots` and `writeRoots` (lists of paths),
-/// `network` (`off`, `no-tcp`, `open`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
+/// A `sandbox` as an object has the keys `kind` (without it `bwrap`), `readRoots` and `writeRoots` (lists of paths),
+/// `network` (`off`, `no-tcp`, `open`), `unixSockets` (`refused`, `allowed`), `temp` (`private`, `shared`, `none`) and `systemRoots` (`false` leaves out
 /// [`SYSTEM_ROOTS`](crate::sandbox::SYSTEM_ROOTS)); another key is a problem. The default for `network` is `off`.
 /// A confined server without `cwd` starts in `/`.
 #[derive(Debug, Clone)]
@@ -112,9 +116,10 @@ impl McpConfig {
         Ok(config)
     }
 
-    /// Resolves the relative paths of child processes against a folder: a `command` with more than one component, and
-    /// `cwd`. A child without `cwd` starts in the folder. Without this call, these paths are relative to the current folder
-    /// of this process.
+    /// Resolves the relative paths of child processes against the folder of the project: a `command` with more than one component,
+    /// and `cwd`, where the word `project` means the folder itself. Without this call, these paths are relative to the
+    /// current folder of this process. Programs in the folder are used only if `command` is a path
+    /// ([`McpServer::with_writable_folder`]).
     #[must_use]
     pub fn relative_to(mut self, folder: impl AsRef<Path>) -> Self {
         let folder = folder.as_ref();
@@ -123,10 +128,11 @@ impl McpConfig {
             if Path::new(&stdio.command).components().count() > 1 {
                 stdio.command = folder.join(&stdio.command).into();
             }
-            stdio.folder = Some(match &stdio.folder {
-                Some(own) => folder.join(own),
-                None => folder.to_owned(),
-            });
+            stdio.folder = stdio
+                .folder
+                .as_ref()
+                .map(|own| if own.as_os_str() == PROJECT { folder.to_owned() } else { folder.join(own) });
+            stdio.writable.push(folder.to_owned());
         }
         self
     }

@@ -1,17 +1,20 @@
 //! The child process of a server: its process group, its pipes and its end.
 
+use std::ffi::OsStr;
 use std::io;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use tempfile::TempDir;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{oneshot, watch};
 
-use super::server::{Holder, StdioTransport};
+use super::server::StdioTransport;
+use super::start_folder;
 use super::stderr::Tail;
 use crate::bash::marker;
 use crate::environment;
-use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
+use crate::sandbox::{Input, Launch, SandboxKind, StartError, Started};
 
 /// The time that a server has to end by itself after its input is closed.
 const EOF_GRACE: Duration = Duration::from_secs(2);
@@ -46,22 +49,22 @@ impl Process {
         let mut variables = environment::of_command(&spec.inherited, &spec.env);
         let mark = random_mark();
         marker::add(&mut variables, &mark);
+        let search = spec.search_path(variables.get(OsStr::new("PATH")));
+        variables.insert("PATH".into(), search.variable());
+        spec.sandbox.check_program(&search)?;
+        let private = match (&spec.folder, spec.sandbox.kind()) {
+            (None, SandboxKind::None) => Some(start_folder::create().map_err(StartError::Spawn)?),
+            _ => None,
+        };
+        let folder = private.as_ref().map(|folder| folder.path().to_path_buf());
         let launch = Launch {
-            program: spec.command.clone(),
+            program: spec.program(&search)?,
             args: spec.args.clone(),
-            folder: spec.folder.clone(),
+            folder: spec.folder.clone().or(folder).or_else(|| Some("/".into())),
             variables,
             input: Input::Pipe,
         };
-        let best;
-        let sandbox = match &spec.holder {
-            Holder::Given(sandbox) => sandbox,
-            Holder::Best(rules) => {
-                best = Sandbox::best(rules.clone()).await?;
-                &best
-            }
-        };
-        let mut family = Family { started: sandbox.start(launch).await?, mark, ended: false };
+        let mut family = Family { started: spec.sandbox.start(launch).await?, mark, ended: false, private };
         let missing = || StartError::Spawn(io::Error::other("the child has no pipe"));
         let stdin = family.started.child.stdin().take().ok_or_else(missing)?;
         let stdout = family.started.child.stdout().take().ok_or_else(missing)?;
@@ -115,6 +118,8 @@ struct Family {
     mark: String,
     /// Whether all of these processes have ended.
     ended: bool,
+    /// The folder in which the child started.
+    private: Option<TempDir>,
 }
 
 impl Family {
@@ -131,7 +136,12 @@ impl Family {
         };
         self.kill();
         let mark = self.mark.clone();
-        drop(tokio::task::spawn_blocking(move || marker::kill_all(&mark)).await);
+        let private = self.private.take();
+        let clean_up = move || {
+            marker::kill_all(&mark);
+            drop(private);
+        };
+        drop(tokio::task::spawn_blocking(clean_up).await);
         self.ended = true;
         match status {
             Some(status) => Some(status),

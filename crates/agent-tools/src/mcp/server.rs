@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent_core::{Secret, ToolLoading};
@@ -12,6 +13,7 @@ use super::elicitation::ElicitationHandler;
 use super::restart::Restart;
 use super::{CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_CALL_TIME};
 use crate::OutputStore;
+use crate::program::{Program, ProgramError, SearchPath};
 use crate::sandbox::{Sandbox, SandboxRules};
 use crate::secrets::Secrets;
 
@@ -57,16 +59,33 @@ pub struct StdioTransport {
     pub(super) args: Vec<OsString>,
     pub(super) env: BTreeMap<OsString, OsString>,
     pub(super) inherited: Vec<String>,
+    /// `None` means a new folder for each start.
     pub(super) folder: Option<PathBuf>,
-    pub(super) holder: Holder,
+    pub(super) sandbox: Sandbox,
+    /// The folders that commands of the agent can write to.
+    pub(super) writable: Vec<PathBuf>,
+    /// The program, from the first start on.
+    pub(super) program: Arc<OnceLock<Program>>,
 }
 
-/// The kind of sandbox that confines a child.
-#[derive(Debug, Clone)]
-pub(super) enum Holder {
-    Given(Sandbox),
-    /// The strongest available sandbox with these rules, which is determined at each start.
-    Best(SandboxRules),
+impl StdioTransport {
+    /// Returns the folders in which the child, and the programs that it starts, are looked up.
+    pub(super) fn search_path(&self, variable: Option<&OsString>) -> SearchPath {
+        let of_sandbox = self.sandbox.rules().into_iter().flat_map(SandboxRules::writable);
+        let writable = self.writable.iter().cloned().chain(of_sandbox);
+        SearchPath::new(variable.map(OsString::as_os_str).unwrap_or_default(), writable)
+    }
+
+    /// Returns the program. It is looked up at the first start, and each restart uses the same file.
+    pub(super) fn program(&self, search: &SearchPath) -> Result<Program, ProgramError> {
+        if let Some(program) = self.program.get() {
+            return Ok(program.clone());
+        }
+        let is_name = Path::new(&self.command).file_name() == Some(&self.command);
+        // A path is relative to the current folder of this process, as the user wrote it.
+        let program = if is_name { search.find(&self.command)? } else { Program::at(&self.command)? };
+        Ok(self.program.get_or_init(|| program).clone())
+    }
 }
 
 /// The address of an HTTP server, and the headers of its requests.
@@ -107,7 +126,9 @@ impl McpServer {
                 env: BTreeMap::new(),
                 inherited: Vec::new(),
                 folder: None,
-                holder: Holder::Given(Sandbox::none()),
+                sandbox: Sandbox::none(),
+                writable: Vec::new(),
+                program: Arc::default(),
             }),
         )
     }
@@ -205,7 +226,8 @@ impl McpServer {
         self.stdio_with(|stdio| stdio.inherited.push(name.into()))
     }
 
-    /// Sets the folder in which the child starts. The default is the current folder of this process.
+    /// Sets the folder in which the child starts. The default is a new empty folder for each start, which is removed after it, or
+    /// `/` in a sandbox: many programs, such as `npx`, `uvx` and `python -m`, run code of the folder in which they start.
     #[must_use]
     pub fn with_folder(self, folder: impl Into<PathBuf>) -> Self {
         self.stdio_with(|stdio| stdio.folder = Some(folder.into()))
@@ -215,14 +237,14 @@ impl McpServer {
     /// has all permissions of this process.
     #[must_use]
     pub fn with_sandbox(self, sandbox: Sandbox) -> Self {
-        self.stdio_with(|stdio| stdio.holder = Holder::Given(sandbox))
+        self.stdio_with(|stdio| stdio.sandbox = sandbox)
     }
 
-    /// Runs the child in the strongest sandbox that can enforce these rules on this machine ([`Sandbox::best`]), which
-    /// is determined at each start. If none is available, the server is not started.
+    /// Names a folder that commands of the agent can write to, such as the root of its workspace. The program, and `PATH` of the
+    /// child, then lead to no folder in it; the program's absolute path still does.
     #[must_use]
-    pub fn with_best_sandbox(self, rules: SandboxRules) -> Self {
-        self.stdio_with(|stdio| stdio.holder = Holder::Best(rules))
+    pub fn with_writable_folder(self, folder: impl Into<PathBuf>) -> Self {
+        self.stdio_with(|stdio| stdio.writable.push(folder.into()))
     }
 
     /// Sends one more header with every request. Like all settings of HTTP, it has no effect on a child process.
@@ -328,6 +350,7 @@ impl McpServer {
     fn stdio_with(mut self, change: impl FnOnce(&mut StdioTransport)) -> Self {
         if let McpTransport::Stdio(stdio) = &mut self.transport {
             change(stdio);
+            stdio.program = Arc::default();
         }
         self
     }
@@ -380,7 +403,7 @@ impl fmt::Debug for StdioTransport {
             .field("env", &self.env.keys())
             .field("inherited", &self.inherited)
             .field("folder", &self.folder)
-            .field("sandbox", &self.holder)
+            .field("sandbox", &self.sandbox)
             .finish()
     }
 }

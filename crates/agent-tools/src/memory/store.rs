@@ -101,6 +101,7 @@ fn named(error: PathError, path: &str) -> MemoryError {
         PathError::IsADirectory { .. } => PathError::IsADirectory { path }.into(),
         PathError::NotRegular { .. } => PathError::NotRegular { path }.into(),
         PathError::Repository { .. } => PathError::Repository { path }.into(),
+        PathError::Settings { .. } => PathError::Settings { path }.into(),
         other => other.into(),
     }
 }

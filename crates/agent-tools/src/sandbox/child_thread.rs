@@ -7,8 +7,8 @@
 
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::path::Path;
+use std::sync::mpsc;
 use std::time::Duration;
 
 use process_wrap::tokio::ChildWrapper;
@@ -19,7 +19,8 @@ use tokio::sync::oneshot;
 use super::launch::{Launch, StartError, Started};
 use super::plan::{Grant, Plan};
 use super::seccomp::{self, Beside};
-use super::{SandboxError, SandboxKind, SandboxRules, bwrap, inherited, landlock_rules};
+use super::{Sandbox, SandboxError, SandboxKind, bwrap, inherited, landlock_rules};
+use crate::program::{Program, ProgramError};
 
 /// The maximum duration of the test program.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -33,13 +34,6 @@ const REMOVALS: usize = 20;
 /// The delay between two attempts.
 const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 
-/// The mechanism that confines the child.
-pub(super) enum Holder {
-    Landlock,
-    /// Bubblewrap, with the path of the program.
-    Bwrap(PathBuf),
-}
-
 /// Keeps the thread alive. When it is dropped, the thread cleans up and ends.
 #[derive(Debug)]
 pub(super) struct ChildThread {
@@ -49,8 +43,7 @@ pub(super) struct ChildThread {
 impl ChildThread {
     /// Starts a confined child, or returns an error without starting it.
     pub(super) async fn start(
-        holder: Holder,
-        rules: Arc<SandboxRules>,
+        sandbox: Sandbox,
         launch: Launch,
     ) -> Result<(Box<dyn ChildWrapper>, Self), StartError> {
         let set_up = |error| StartError::Sandbox(SandboxError::SetUp(error));
@@ -59,7 +52,7 @@ impl ChildThread {
         let (release, released) = mpsc::channel();
         std::thread::Builder::new()
             .name("looptree-child".to_owned())
-            .spawn(move || keep(&holder, &rules, launch, &runtime, tell, &released))
+            .spawn(move || keep(&sandbox, launch, &runtime, tell, &released))
             .map_err(set_up)?;
         let child = told.await.map_err(|_| set_up(io::Error::other("the thread of the child ended")))??;
         Ok((child, Self { _release: release }))
@@ -69,8 +62,7 @@ impl ChildThread {
 type Begun = Result<Box<dyn ChildWrapper>, StartError>;
 
 fn keep(
-    holder: &Holder,
-    rules: &SandboxRules,
+    sandbox: &Sandbox,
     launch: Launch,
     runtime: &Handle,
     tell: oneshot::Sender<Begun>,
@@ -78,11 +70,11 @@ fn keep(
 ) {
     let _inside = runtime.enter();
     let folder = launch.folder.clone();
-    let mut plan = match Plan::new(rules, folder.as_deref()) {
+    let mut plan = match Plan::new(&sandbox.rules, folder.as_deref(), &sandbox.roots) {
         Ok(plan) => plan,
         Err(error) => return drop(tell.send(Err(error.into()))),
     };
-    match tell.send(begin(holder, &plan, launch, runtime)) {
+    match tell.send(begin(sandbox, &plan, launch, runtime)) {
         // The sender is dropped without a message.
         Ok(()) => drop(released.recv()),
         // The caller that requested the child has gone.
@@ -94,10 +86,10 @@ fn keep(
     }
 }
 
-fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> Begun {
-    inherited::close(&mut launch);
-    match holder {
-        Holder::Landlock => {
+fn begin(sandbox: &Sandbox, plan: &Plan, mut launch: Launch, runtime: &Handle) -> Begun {
+    inherited::close(&mut launch, &sandbox.rules)?;
+    match sandbox.bubblewrap()? {
+        None => {
             if let Some(private) = &plan.private {
                 at_home(&mut launch, plan, private.path());
             }
@@ -115,20 +107,33 @@ fn begin(holder: &Holder, plan: &Plan, mut launch: Launch, runtime: &Handle) -> 
                 })
             })
         }
-        Holder::Bwrap(program) => {
+        Some(program) => {
             if plan.private.is_some() {
                 at_home(&mut launch, plan, Path::new(bwrap::TEMP));
             }
-            let inner = std::mem::replace(&mut launch.program, program.into());
+            let inner = std::mem::replace(&mut launch.program, program.clone());
+            inner.check().map_err(SandboxError::from)?;
             let filter = seccomp::file(Beside::Bwrap, plan.network)?;
             let mut args = bwrap::arguments(plan, filter.as_raw_fd());
-            args.push(inner);
+            args.push(inner.path().into());
             args.append(&mut launch.args);
             launch.args = args;
-            launch.spawn_with(filter).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => SandboxError::NoBwrap.into(),
-                _ => StartError::Spawn(error),
-            })
+            launch.spawn_with(filter).map_err(StartError::Spawn)
+        }
+    }
+}
+
+impl Sandbox {
+    /// Returns the program of bubblewrap, or `None` for Landlock.
+    pub(super) fn bubblewrap(&self) -> Result<Option<&Program>, SandboxError> {
+        match &self.program {
+            None => Ok(None),
+            Some(Ok(program)) => {
+                program.check()?;
+                Ok(Some(program))
+            }
+            Some(Err(ProgramError::NotFound { .. })) => Err(SandboxError::NoBwrap),
+            Some(Err(error)) => Err(error.clone().into()),
         }
     }
 }

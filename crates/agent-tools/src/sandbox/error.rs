@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::program::ProgramError;
+
 /// The reason why a sandbox is not available. The child was not started.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,9 +56,22 @@ pub enum SandboxError {
         /// The folder that is refused.
         folder: PathBuf,
     },
+    /// A root led to another place when the sandbox was used for the first time.
+    #[error("the root {} of the sandbox led to {} at first, and now to {}; a command may have changed it. Restore it, or create the sandbox again", .path.display(), .first.display(), .now.display())]
+    RootMoved {
+        /// The configured path of the root.
+        path: PathBuf,
+        /// The real path at the first start.
+        first: PathBuf,
+        /// The real path now.
+        now: PathBuf,
+    },
     /// The program `bwrap` is not installed.
     #[error("the sandbox `bwrap` needs the program bwrap, and there is none in PATH; install bubblewrap")]
     NoBwrap,
+    /// A program that the sandbox needs cannot be used: it is in a folder that commands can write to, or was replaced.
+    #[error("the sandbox cannot be used: {0}")]
+    Program(#[source] crate::program::ProgramError),
     /// Bubblewrap is installed but failed in a test.
     #[error(
         "the sandbox `bwrap` does not work here ({how}): {text}; it needs user namespaces that this account may make"
@@ -70,12 +85,10 @@ pub enum SandboxError {
     /// A thread or a temporary folder could not be created.
     #[error("the sandbox cannot be set up: {0}")]
     SetUp(#[source] io::Error),
-    /// Neither bubblewrap nor Landlock is available.
-    #[error("no sandbox works here: {bwrap}; {landlock}")]
-    NoneWorks {
-        /// The reason why bubblewrap is not available.
-        bwrap: Box<SandboxError>,
-        /// The reason why Landlock is not available.
-        landlock: Box<SandboxError>,
-    },
+}
+
+impl From<ProgramError> for SandboxError {
+    fn from(error: ProgramError) -> Self {
+        Self::Program(error)
+    }
 }

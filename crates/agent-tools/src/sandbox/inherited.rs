@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use super::launch::Launch;
+use super::{SandboxError, SandboxRules};
 
 /// Closes all descriptors but the first three, then runs the program in its arguments.
 const CLOSE: &str = "for one in /proc/self/fd/*; do one=${one##*/}; \
@@ -18,13 +19,16 @@ const CLOSE: &str = "for one in /proc/self/fd/*; do one=${one##*/}; \
 const CLOSE_ON_EXEC: u32 = 0o2_000_000;
 
 /// Lets the child close the descriptors that it would inherit, if there are any.
-pub(super) fn close(launch: &mut Launch) {
+pub(super) fn close(launch: &mut Launch, rules: &SandboxRules) -> Result<(), SandboxError> {
     if !any(Path::new("/proc/self/fdinfo")) {
-        return;
+        return Ok(());
     }
-    let program = std::mem::replace(&mut launch.program, "bash".into());
+    let shell = rules.search_path().find("bash")?;
+    let program = std::mem::replace(&mut launch.program, shell);
+    program.check()?;
     let shell = ["-c", CLOSE, "bash"].map(OsString::from);
-    launch.args.splice(0..0, shell.into_iter().chain([program]));
+    launch.args.splice(0..0, shell.into_iter().chain([program.path().into()]));
+    Ok(())
 }
 
 /// Whether a child would inherit one of the descriptors of this folder, which has a file for each.

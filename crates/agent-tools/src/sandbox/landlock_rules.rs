@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use landlock::{
-    ABI, Access as _, AccessFs, AccessNet, CompatLevel, Compatible as _, PathBeneath, PathFd, Ruleset,
-    RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
+    ABI, Access as _, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible as _, PathBeneath, PathFd,
+    Ruleset, RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 
@@ -33,7 +33,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
     }
     let mut rules = rules(plan.network)?;
     for (path, grant) in &plan.grants {
-        rules = allow(rules, path, *grant)?;
+        rules = allow_visible(rules, path, *grant, plan)?;
     }
     if let Some(private) = &plan.private {
         rules = allow(rules, private.path(), Grant::Write)?;
@@ -51,7 +51,7 @@ pub(super) fn restrict(plan: &Plan) -> Result<(), SandboxError> {
         return Err(SandboxError::NotEnforced);
     }
     drop_capabilities()?;
-    seccomp::restrict(Beside::Landlock, plan.network)
+    seccomp::restrict(Beside::Landlock(plan.unix_sockets), plan.network)
 }
 
 /// Drops capabilities, because some bypass the rules (`CAP_PERFMON` allows reading the environment of other processes).
@@ -82,6 +82,30 @@ fn rules(network: Network) -> Result<RulesetCreated, SandboxError> {
         .map_err(refused)
 }
 
+/// Allows access to a root except the hidden files below it. A rule covers everything below its folder, so a folder with
+/// hidden files gets only the right to be listed, and each of its other entries a rule of its own.
+fn allow_visible(
+    rules: RulesetCreated,
+    path: &Path,
+    grant: Grant,
+    plan: &Plan,
+) -> Result<RulesetCreated, SandboxError> {
+    if !plan.hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        return allow(rules, path, grant);
+    }
+    let mut rules = add(rules, path, AccessFs::ReadDir.into())?;
+    let root = |source| SandboxError::Root { path: path.to_path_buf(), source };
+    for entry in std::fs::read_dir(path).map_err(root)? {
+        let (entry, is_link) =
+            entry.and_then(|entry| Ok((entry.path(), entry.file_type()?.is_symlink()))).map_err(root)?;
+        // The target of a link has its own rule, and an entry may disappear.
+        if !is_link && !plan.hidden.contains(&entry) && entry.exists() {
+            rules = allow_visible(rules, &entry, grant, plan)?;
+        }
+    }
+    Ok(rules)
+}
+
 fn allow(rules: RulesetCreated, path: &Path, grant: Grant) -> Result<RulesetCreated, SandboxError> {
     let root = |source| SandboxError::Root { path: path.to_path_buf(), source };
     let is_folder = std::fs::metadata(path).map_err(root)?.is_dir();
@@ -89,7 +113,14 @@ fn allow(rules: RulesetCreated, path: &Path, grant: Grant) -> Result<RulesetCrea
         Grant::Read => AccessFs::from_read(NEWEST),
         Grant::Write => AccessFs::from_all(NEWEST),
     };
-    let rights = if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) };
+    add(rules, path, if is_folder { rights } else { rights & AccessFs::from_file(NEWEST) })
+}
+
+fn add(
+    rules: RulesetCreated,
+    path: &Path,
+    rights: BitFlags<AccessFs>,
+) -> Result<RulesetCreated, SandboxError> {
     let place = PathFd::new(path).map_err(|error| SandboxError::Landlock { source: Box::new(error) })?;
     rules.add_rule(PathBeneath::new(place, rights)).map_err(refused)
 }

@@ -9,10 +9,11 @@ use std::process::Stdio;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 
 use super::{Sandbox, SandboxError, SandboxKind};
+use crate::program::{Program, ProgramError};
 
 /// The program to start. It does not implement `Debug`, because its environment may contain secrets.
 pub(crate) struct Launch {
-    pub(crate) program: OsString,
+    pub(crate) program: Program,
     pub(crate) args: Vec<OsString>,
     pub(crate) folder: Option<PathBuf>,
     /// The whole environment.
@@ -51,6 +52,12 @@ impl From<SandboxError> for StartError {
     }
 }
 
+impl From<ProgramError> for StartError {
+    fn from(error: ProgramError) -> Self {
+        Self::Spawn(error.into())
+    }
+}
+
 impl Launch {
     /// Starts the program from the calling thread, whose restrictions it inherits. Must be called inside of a runtime.
     pub(crate) fn spawn(self) -> io::Result<Box<dyn ChildWrapper>> {
@@ -71,19 +78,19 @@ impl Launch {
         self,
         prepare: impl FnOnce(&mut tokio::process::Command),
     ) -> io::Result<Box<dyn ChildWrapper>> {
-        let mut wrap = CommandWrap::with_new(&self.program, |command| {
-            command.args(&self.args);
-            command.stdin(match self.input {
-                Input::Empty => Stdio::null(),
-                Input::Pipe => Stdio::piped(),
-            });
-            command.stdout(Stdio::piped()).stderr(Stdio::piped());
-            command.env_clear().envs(&self.variables);
-            if let Some(folder) = &self.folder {
-                command.current_dir(folder);
-            }
-            prepare(command);
+        let mut command = tokio::process::Command::from(self.program.command()?);
+        command.args(&self.args);
+        command.stdin(match self.input {
+            Input::Empty => Stdio::null(),
+            Input::Pipe => Stdio::piped(),
         });
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.env_clear().envs(&self.variables);
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        prepare(&mut command);
+        let mut wrap = CommandWrap::from(command);
         wrap.wrap(KillOnDrop);
         #[cfg(unix)]
         wrap.wrap(process_wrap::tokio::ProcessGroup::leader());
@@ -121,8 +128,8 @@ impl Sandbox {
 
 #[cfg(target_os = "linux")]
 mod held {
-    use super::super::child_thread::{ChildThread, Holder};
-    use super::super::{SandboxKind, bwrap};
+    use super::super::SandboxKind;
+    use super::super::child_thread::ChildThread;
     use super::{Input, Launch, Sandbox, SandboxError, StartError, Started};
     use crate::environment;
 
@@ -137,13 +144,7 @@ mod held {
         }
 
         async fn start_unchecked(&self, launch: Launch) -> Result<Started, StartError> {
-            let holder = match (self.kind, &self.program) {
-                (SandboxKind::Bwrap, Some(program)) => Holder::Bwrap(program.clone()),
-                (SandboxKind::Bwrap, None) => Holder::Bwrap(bwrap::find()?),
-                _ => Holder::Landlock,
-            };
-            let (child, thread) =
-                ChildThread::start(holder, std::sync::Arc::clone(&self.rules), launch).await?;
+            let (child, thread) = ChildThread::start(self.clone(), launch).await?;
             Ok(Started { child, _thread: Some(thread) })
         }
 
@@ -153,8 +154,9 @@ mod held {
         }
 
         async fn try_out(&self) -> Result<(), SandboxError> {
+            self.bubblewrap()?;
             let launch = Launch {
-                program: "true".into(),
+                program: self.rules.search_path().find("true")?,
                 args: Vec::new(),
                 folder: Some("/".into()),
                 variables: environment::of_command(&[], &std::collections::BTreeMap::new()),

@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+#[cfg(target_os = "linux")]
+use super::plan::Grant;
 use crate::Workspace;
+use crate::program::SearchPath;
 
 /// The system folders with programs, libraries and settings that a child can read by default, if they exist. Home
 /// folders, `/var`, `/run` and `/srv` are not included.
@@ -18,12 +21,24 @@ pub enum Network {
     /// with bubblewrap it has its own network, in which only its own processes are. This is the default.
     #[default]
     Off,
-    /// No TCP. With Landlock, a child can use UDP, and with it DNS, and sockets in the file system, also those outside
-    /// of the roots before Linux 7.1. With bubblewrap it means [`Network::Off`].
+    /// No TCP. With Landlock, a child can use UDP, and with it DNS. With bubblewrap it means [`Network::Off`].
     NoTcp,
     /// The same network access as this process, with TCP, UDP and ICMP. Other socket families, such as `AF_VSOCK`, are
     /// refused.
     Open,
+}
+
+/// Whether a child under Landlock can create Unix sockets. Before Linux 7.1 Landlock cannot restrict to which socket of the
+/// file system they connect, and services such as a container engine or `systemd` run programs for every process that
+/// connects. With bubblewrap there are only the sockets in the roots, and this has no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum UnixSockets {
+    /// Only pairs of connected sockets can be created. This is the default.
+    #[default]
+    Refused,
+    /// The child can create them, whatever the [`Network`], and reaches every service whose socket its user can open.
+    Allowed,
 }
 
 /// The folder for temporary files of a child.
@@ -57,6 +72,7 @@ pub struct SandboxRules {
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "sandboxes are on Linux only"))]
     system: SystemRoots,
     network: Network,
+    unix_sockets: UnixSockets,
     temp: TempFolder,
 }
 
@@ -74,6 +90,7 @@ impl Default for SandboxRules {
             write: BTreeSet::new(),
             system: SystemRoots::Readable,
             network: Network::default(),
+            unix_sockets: UnixSockets::default(),
             temp: TempFolder::default(),
         }
     }
@@ -126,6 +143,13 @@ impl SandboxRules {
         self
     }
 
+    /// Sets whether a child under Landlock can create Unix sockets, and so reach services of this machine.
+    #[must_use]
+    pub fn with_unix_sockets(mut self, sockets: UnixSockets) -> Self {
+        self.unix_sockets = sockets;
+        self
+    }
+
     /// Where it puts temporary files.
     #[must_use]
     pub fn with_temp(mut self, temp: TempFolder) -> Self {
@@ -137,6 +161,12 @@ impl SandboxRules {
     #[must_use]
     pub fn network(&self) -> Network {
         self.network
+    }
+
+    /// Returns whether a child under Landlock can create Unix sockets.
+    #[must_use]
+    pub fn unix_sockets(&self) -> UnixSockets {
+        self.unix_sockets
     }
 
     /// Where it puts temporary files.
@@ -153,6 +183,24 @@ impl SandboxRules {
     /// Returns the configured writable roots.
     pub fn write_roots(&self) -> impl Iterator<Item = &Path> {
         self.write.iter().map(PathBuf::as_path)
+    }
+
+    /// Returns the folders that a child can write to and that remain after it.
+    pub(crate) fn writable(&self) -> impl Iterator<Item = PathBuf> {
+        let shared = (self.temp == TempFolder::Shared).then(std::env::temp_dir);
+        self.write.iter().cloned().chain(shared)
+    }
+
+    /// Returns the folders of `PATH` that a child cannot write to.
+    pub(crate) fn search_path(&self) -> SearchPath {
+        SearchPath::outside(self.writable())
+    }
+
+    /// Returns the configured roots, the writable ones last: they take precedence.
+    #[cfg(target_os = "linux")]
+    pub(super) fn roots(&self) -> impl Iterator<Item = (&Path, Grant)> {
+        let read = self.read_roots().map(|root| (root, Grant::Read));
+        read.chain(self.write_roots().map(|root| (root, Grant::Write)))
     }
 
     /// Returns the readable roots of the system.

@@ -4,8 +4,8 @@
 //! settings of other processes. The filter refuses those calls. It cannot read memory, so it decides by the number of
 //! the call and by its arguments in registers.
 //!
-//! A refused call fails with `EPERM`. Three kinds of calls differ. `clone3`, whose flags are in memory, fails with `ENOSYS`, so
-//! that the C library uses `clone`. A number above [`NEWEST_CALL`] fails with `ENOSYS` as on an older kernel; the calls
+//! A refused call fails with `EPERM`. Three kinds of calls differ. `clone3` and `openat2`, whose flags are in memory, fail with
+//! `ENOSYS`, so that programs use `clone` and `openat`. A number above [`NEWEST_CALL`] fails with `ENOSYS` as on an older kernel; the calls
 //! of the x32 architecture are among them. A call of another architecture, such as i386, ends the process.
 
 #[cfg(all(
@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{MemfdFlags, memfd_create};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, SeccompRule, TargetArch, sock_filter};
 
-use super::{Network, SandboxError};
+use super::{Network, SandboxError, UnixSockets};
 
 /// The highest number of a system call that a child can use: `file_setattr` of Linux 6.17. Later calls may have effects
 /// that the filter does not know.
@@ -32,7 +32,7 @@ const NEWEST_CALL: u32 = 469;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Beside {
     /// Landlock: the child shares all namespaces with this process.
-    Landlock,
+    Landlock(UnixSockets),
     /// Bubblewrap: the child has its own process, IPC and, unless the network is open, network namespace.
     Bwrap,
 }

@@ -33,6 +33,14 @@ pub enum PathError {
         /// The path in the arguments.
         path: String,
     },
+    /// The path would be written in a folder `.looptree`, which has settings of the command `looptree`.
+    #[error(
+        "{path} is in the settings of a project, which the file tools do not change; ask the user to change them"
+    )]
+    Settings {
+        /// The path in the arguments.
+        path: String,
+    },
     /// The path matches a denied pattern ([`with_denied`](crate::Workspace::with_denied)).
     #[error("{path} matches the denied pattern {pattern}; its content cannot be read or written")]
     Denied {

@@ -82,6 +82,9 @@ impl Rules {
         if below.iter().any(is_repository) {
             return Err(PathError::Repository { path: named.to_owned() });
         }
+        if intent == Intent::Write && below.iter().any(is_settings) {
+            return Err(PathError::Settings { path: named.to_owned() });
+        }
         if intent != Intent::List
             && let Some(denied) = self.denied.iter().find(|denied| denied.pattern.covers(below))
         {
@@ -103,16 +106,30 @@ fn folded(path: &Path) -> impl Iterator<Item = String> {
     path.iter().map(|part| part.to_string_lossy().to_lowercase())
 }
 
-/// Returns whether a file system can take the name for `.git`: in any case, with code points that HFS+ ignores, and with the
-/// endings and the short name of Windows. These are the names that git itself does not check out.
+/// Returns whether a file system can take the name for `.git`. These are the names that git itself does not check out.
 pub(crate) fn is_repository(name: &OsStr) -> bool {
+    is_spelling_of(name, ".git", "git~1")
+}
+
+/// Returns whether a file system can take the name for `.looptree`, the folder with the settings of a project.
+pub(crate) fn is_settings(name: &OsStr) -> bool {
+    is_spelling_of(name, ".looptree", "looptr~1")
+}
+
+/// Returns whether a file system can take the name for another: in any case, with code points that HFS+ ignores, and with the
+/// endings and the short name of Windows.
+fn is_spelling_of(name: &OsStr, full: &str, short: &str) -> bool {
     let name = name.to_string_lossy();
     // Cheap for nearly all names.
-    if !name.starts_with(['.', 'g', 'G']) && name.is_ascii() {
+    let first = short.chars().next();
+    if name.is_ascii()
+        && !name.starts_with('.')
+        && name.chars().next().map(|c| c.to_ascii_lowercase()) != first
+    {
         return false;
     }
     let ignored = |c: char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
     let name: String = name.chars().filter(|c| !ignored(*c)).flat_map(char::to_lowercase).collect();
     let name = name.split(':').next().unwrap_or_default().trim_end_matches(['.', ' ']);
-    name == ".git" || name == "git~1"
+    name == full || name == short
 }

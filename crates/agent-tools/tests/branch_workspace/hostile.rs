@@ -447,3 +447,34 @@ async fn git_that_waits_is_ended_and_holds_no_slot_of_bash() {
     assert!(matches!(error, BranchWorkspaceError::GitTimedOut { .. }), "{error}");
     openings.for_each(|one| one.abort());
 }
+
+/// Attack of a model: an activated environment of the project is first in `PATH`, and a command writes a `git` there.
+#[test]
+fn a_git_of_the_project_is_not_started() {
+    let project = Project::committed(&[("a.txt", "a")]);
+    let escaped = project.root().join("escaped");
+    project.write("bin/git", &format!("#!/bin/sh\ntouch {}\nexit 1\n", escaped.display()));
+    let git = project.root().join("bin/git");
+    fs::set_permissions(&git, fs::Permissions::from_mode(0o755)).unwrap();
+    let usual = std::env::var("PATH").unwrap();
+    let path = format!("{}:.::{usual}", git.parent().unwrap().display());
+    let said = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["hostile::child_that_opens_a_worktree", "--exact", "--nocapture"])
+        .current_dir(git.parent().unwrap())
+        .env("PATH", path)
+        .env("ORIGIN", project.root())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains("opened: a"), "{said}");
+    assert!(!escaped.exists(), "{said}");
+}
+
+/// Does nothing unless the test above starts it.
+#[tokio::test]
+#[allow(clippy::print_stdout, reason = "the test that starts it reads this")]
+async fn child_that_opens_a_worktree() {
+    let Some(origin) = std::env::var_os("ORIGIN") else { return };
+    let branch = BranchWorkspaces::worktrees_of(origin).unwrap().open().await.unwrap();
+    println!("opened: {}", fs::read_to_string(branch.root().join("a.txt")).unwrap());
+}

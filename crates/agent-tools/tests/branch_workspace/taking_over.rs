@@ -171,3 +171,32 @@ async fn a_commit_in_a_copy_changes_no_repository_but_its_own() {
     assert_ne!(project.read(".git/description"), "mine");
     assert_eq!(project.git(&["status", "--short"]), " M a.txt");
 }
+
+/// The settings of a project decide what the command may do, and a branch is written by a model.
+#[tokio::test]
+async fn settings_of_the_project_are_in_a_copy_and_are_not_taken_over() {
+    for committed in [false, true] {
+        let files =
+            [("a.txt", "a"), (".looptree/config.toml", "yes"), (".looptree/skills/a/SKILL.md", "skill")];
+        let project = if committed { Project::committed(&files) } else { Project::new(&files) };
+        let workspaces = match committed {
+            false => BranchWorkspaces::copies_of(project.root()),
+            true => BranchWorkspaces::worktrees_of(project.root()),
+        };
+        let branch = workspaces.unwrap().open().await.unwrap();
+        let root = branch.root().to_path_buf();
+        assert_eq!(fs::read_to_string(root.join(".looptree/skills/a/SKILL.md")).unwrap(), "skill");
+        write(&root, ".looptree/config.toml", "evil");
+        write(&root, "sub/.looptree/config.toml", "evil");
+        fs::remove_file(root.join(".looptree/skills/a/SKILL.md")).unwrap();
+        write(&root, "a.txt", "A");
+        let changes = branch.take_over().await.unwrap();
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(project.read(".looptree/config.toml"), "yes");
+        assert_eq!(project.read("a.txt"), "A");
+        assert!(
+            !project.root().join("sub").exists()
+                && project.root().join(".looptree/skills/a/SKILL.md").exists()
+        );
+    }
+}

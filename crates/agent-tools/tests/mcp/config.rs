@@ -63,7 +63,8 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
 fn relative_paths_can_begin_at_a_folder() {
     let file = json!({"mcpServers": {
         "a": {"command": "./bin/x", "cwd": "sub"},
-        "b": {"command": "x"},
+        "b": {"command": "x", "cwd": "project"},
+        "bb": {"command": "x"},
         "c": {"command": "/bin/x", "cwd": "/c"},
         "d": {"command": "x", "sandbox": "landlock"},
         "e": {"url": "http://e"},
@@ -74,8 +75,10 @@ fn relative_paths_can_begin_at_a_folder() {
     for (text, expected) in debug.iter().zip([
         "command: \"/srv/./bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/srv/sub\")",
         "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/srv\")",
+        // It starts in an empty folder.
+        "command: \"x\", args: 0, env: [], inherited: [], folder: None",
         "command: \"/bin/x\", args: 0, env: [], inherited: [], folder: Some(\"/c\")",
-        "command: \"x\", args: 0, env: [], inherited: [], folder: Some(\"/\")",
+        "command: \"x\", args: 0, env: [], inherited: [], folder: None",
         "url: \"http://e\"",
     ]) {
         assert!(text.contains(expected), "{text}");
@@ -89,14 +92,14 @@ fn a_sandbox_that_is_not_understood_leaves_the_server_out() {
     fn check(sandbox: &serde_json::Value, expected: &str) {
         check_problem(&json!({"command": "x", "sandbox": sandbox}), &format!("server `a`, {expected}"));
     }
-    let kinds = "is not known; write `none`, `landlock`, `bwrap` or `best`";
+    let kinds = "is not known; write `none`, `landlock` or `bwrap`";
     check(&json!("docker"), &format!("sandbox: `docker` {kinds}"));
-    check(&json!({"kind": "Best"}), &format!("sandbox.kind: `Best` {kinds}"));
+    check(&json!({"kind": "best"}), &format!("sandbox.kind: `best` {kinds}"));
     check(&json!({"kind": true}), "sandbox.kind: it is not a string");
     check(&json!(true), "sandbox: it is neither a string nor an object");
     check(
         &json!({"writeRoot": ["/a"]}),
-        "sandbox: `writeRoot` is not known; write `kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`",
+        "sandbox: `writeRoot` is not known; write `kind`, `readRoots`, `writeRoots`, `network`, `unixSockets`, `temp` or `systemRoots`",
     );
     check(&json!({"network": "on"}), "sandbox.network: `on` is not known; write `off`, `no-tcp` or `open`");
     check(&json!({"temp": "/tmp"}), "sandbox.temp: `/tmp` is not known; write `private`, `shared` or `none`");
@@ -110,7 +113,7 @@ fn a_sandbox_that_is_not_understood_leaves_the_server_out() {
     );
     check(&json!({"kind": "none", "network": "open"}), "sandbox.network: the kind `none` keeps no rules");
     check_problem(
-        &json!({"url": "https://example.com/mcp", "sandbox": "best"}),
+        &json!({"url": "https://example.com/mcp", "sandbox": "bwrap"}),
         "server `a`, sandbox: a server over HTTP is no child and cannot be held; take the key away",
     );
 }

@@ -191,3 +191,85 @@ fn secrets_are_in_no_debug_output() {
     assert!(shown.contains("TOKEN"), "{shown}");
     assert!(!shown.contains("0123456789"), "{shown}");
 }
+
+/// A script that writes what it sees of its start into a file.
+#[cfg(unix)]
+fn script(place: &std::path::Path, text: &str) {
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    std::fs::write(place, text).unwrap();
+    std::fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_child_starts_in_an_empty_folder_of_its_own_that_is_gone_after_it() {
+    let place = tempfile::tempdir().unwrap();
+    let seen = place.path().join("seen");
+    let text = format!(
+        "pwd -P > {0}; stat -c %a . >> {0}; ls -A | wc -l >> {0}; echo \"$OLDPWD\" >> {0}; exit 3",
+        seen.display()
+    );
+    let mut folders = Vec::new();
+    for _ in 0..2 {
+        let server = McpServer::stdio("where", "sh").with_args(["-c", &text]);
+        McpClient::connect(server).await.unwrap_err();
+        let seen = std::fs::read_to_string(&seen).unwrap();
+        let lines: Vec<&str> = seen.lines().collect();
+        assert_eq!(lines[1..], ["700", "0", ""], "{seen}");
+        let folder = std::path::PathBuf::from(lines[0]);
+        until("the end of the folder", || !folder.exists()).await;
+        folders.push(folder);
+    }
+    assert_ne!(folders[0], folders[1]);
+    let here = std::env::current_dir().unwrap();
+    assert!(folders.iter().all(|folder| !folder.starts_with(&here)));
+}
+
+/// Attack of a repository and of a model: a program with the name of a server's program, and another one in its place later.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_restart_runs_the_program_that_was_found_outside_of_the_writable_folders() {
+    use std::os::unix::fs::symlink;
+
+    let (top, log) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (project, system) = (top.path().join("project"), top.path().join("system"));
+    let evil = format!("#!/bin/sh\ntouch {}/escaped\n", top.path().display());
+    script(&project.join("bin/server"), &evil);
+    std::fs::create_dir(&system).unwrap();
+    symlink(std::env::current_exe().unwrap(), system.join("server")).unwrap();
+    let path = std::env::join_paths([project.join("bin"), system.clone()]).unwrap();
+    let server = McpServer::stdio("test", "server")
+        .with_args(["support::server::process", "--exact", "--nocapture"])
+        .with_env(crate::support::server::MODE, "sdk")
+        .with_env(crate::support::server::FOLDER, log.path())
+        .with_env("PATH", &path)
+        .with_writable_folder(&project);
+    let client = connect(server).await;
+    assert_eq!(text(call(&client, "echo", json!({"text": "hi"})).await), "hi");
+    // The name leads to another program now, and the restart does not look it up.
+    std::fs::remove_file(system.join("server")).unwrap();
+    script(&system.join("server"), &evil);
+    let first = pids(log.path(), "starts")[0];
+    rustix::process::kill_process(
+        rustix::process::Pid::from_raw(first.cast_signed()).unwrap(),
+        rustix::process::Signal::KILL,
+    )
+    .unwrap();
+    until("the end of the process", || !runs(first)).await;
+    assert_eq!(text(call(&client, "echo", json!({"text": "again"})).await), "again");
+    client.close().await;
+    assert!(!top.path().join("escaped").exists());
+
+    // A program that only the project has is refused by its name, and used by its path.
+    let only = |command: &std::ffi::OsStr| {
+        McpServer::stdio("only", command).with_env("PATH", project.join("bin")).with_writable_folder(&project)
+    };
+    let error = McpClient::connect(only("server".as_ref())).await.unwrap_err().to_string();
+    assert!(
+        error.contains("in a folder that commands can write to") && error.contains("absolute path"),
+        "{error}"
+    );
+    assert!(!top.path().join("escaped").exists());
+    McpClient::connect(only(project.join("bin/server").as_os_str())).await.unwrap_err();
+    until("the program of the project", || top.path().join("escaped").exists()).await;
+}

@@ -78,14 +78,17 @@ async fn a_server_that_crashes_on_every_call_is_not_started_without_end() {
 async fn a_server_that_does_not_come_back_fails_all_waiting_calls_once() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("server");
-    std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &program).unwrap();
+    let gone = folder.path().join("gone");
+    let exe = std::env::current_exe().unwrap();
+    let script = format!("#!/bin/sh\n[ -e {} ] && exit 1\nexec {} \"$@\"\n", gone.display(), exe.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let server = agent_tools::mcp::McpServer::stdio("test", &program)
         .with_args(["support::server::process", "--exact", "--nocapture"])
         .with_env(crate::support::server::MODE, "sdk")
         .with_restart(quick());
     let client = connect(server).await;
-    std::fs::remove_file(&program).unwrap();
-    std::os::unix::fs::symlink("/bin/false", &program).unwrap();
+    std::fs::write(gone, "").unwrap();
     kill(client.process_id().unwrap());
     until("the loss", || client.process_id().is_none()).await;
     let begun = now_ms();

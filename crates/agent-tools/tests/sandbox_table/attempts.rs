@@ -25,8 +25,6 @@ pub(crate) enum Kernel {
     Any,
     /// From this release on.
     Since(u32, u32),
-    /// Before this release.
-    Before(u32, u32),
 }
 
 /// A row of the table.
@@ -84,6 +82,20 @@ pub(crate) fn all(to: &Targets) -> Vec<Attempt> {
     all
 }
 
+/// Sets a bit by the less usual calls. One that works is enough.
+const UNUSUAL: &str = r"last = None
+    def unnamed(): os.close(os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o2755))
+    def other_open():
+        how = (ctypes.c_uint64 * 3)(os.O_CREAT | os.O_WRONLY, 0o4755, 0)
+        os.close(call(437, -100, b'other', how, 24))
+    def other_mode():
+        open('mode', 'w').close()
+        call(452, -100, b'mode', 0o4755, 0)
+    for one in (unnamed, other_open, other_mode):
+        try: one(); return
+        except OSError as error: last = error
+    raise last";
+
 fn files(to: &Targets) -> Vec<Attempt> {
     let secret = format!("{}/secret", to.outside);
     let outside = &to.outside;
@@ -136,6 +148,37 @@ fn files(to: &Targets) -> Vec<Attempt> {
             ONLY_BWRAP,
             "os.chmod(os.environ['READ_ROOT'] + '/library', 0o600)",
         ),
+        row(
+            "set the set-uid or set-gid bit of its own file (`chmod`)",
+            CLOSED,
+            "open('own', 'w').close(); os.chmod('own', 0o4755); os.chmod('own', 0o2755)",
+        ),
+        row(
+            "create a file with such a bit (`open`, `mknod`)",
+            CLOSED,
+            "os.umask(0); os.close(os.open('suid', os.O_CREAT | os.O_WRONLY, 0o4755)); os.mknod('sgid', 0o102755)",
+        ),
+        row("the same with `openat2`, `fchmodat2` and an unnamed file", CLOSED, UNUSUAL),
+        row(
+            "give a file capabilities (`setxattr`)",
+            CLOSED,
+            "open('cap', 'w').close(); os.setxattr('cap', 'security.capability', bytes.fromhex('0100000200200000000000000000000000000000'))",
+        ),
+        row(
+            "change the settings of the project (`.looptree`) as the command protects them",
+            ONLY_BWRAP,
+            "os.makedirs('.looptree', exist_ok=True); open('.looptree/config.toml', 'w').close()",
+        ),
+        row(
+            "create a device (`mknod`)",
+            CLOSED,
+            "os.mknod('disk', 0o60600, os.makedev(7, 0)); os.unlink('disk')",
+        ),
+        row(
+            "as root, read password hashes and private keys of the system (`/etc/shadow`)",
+            CLOSED,
+            "open('/etc/shadow').read()",
+        ),
     ]
 }
 
@@ -171,12 +214,11 @@ fn network(to: &Targets) -> Vec<Attempt> {
         row("`NoTcp`: UDP, and with it DNS", ONLY_BWRAP, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp))),
         row(
             "`NoTcp`: a socket in the file system, outside of the roots",
-            ONLY_BWRAP,
+            CLOSED,
             connect("AF_UNIX", "SOCK_STREAM", 0, &of_path),
-        )
-        .on(Kernel::Before(7, 1)),
-        row("`NoTcp`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name))
-            .on(Kernel::Since(6, 12)),
+        ),
+        row("`NoTcp`: an abstract socket", CLOSED, connect("AF_UNIX", "SOCK_STREAM", 0, &of_name)),
+        row("`NoTcp`: a datagram of a pair of sockets to a socket outside", CLOSED, pair_out.clone()),
         row(
             "`NoTcp`: list network interfaces (netlink)",
             OWN_IN_BWRAP,
@@ -203,6 +245,12 @@ fn network(to: &Targets) -> Vec<Attempt> {
             .with(Network::Off),
         row("`Off`: a datagram of such a pair to a socket outside", CLOSED, pair_out).with(Network::Off),
         tcp_of(Network::Open),
+        row(
+            "`Open`: a socket in the file system, outside of the roots",
+            CLOSED,
+            connect("AF_UNIX", "SOCK_STREAM", 0, &of_path),
+        )
+        .with(Network::Open),
         row("`Open`: UDP, and with it DNS", OPEN_EVERYWHERE, connect("AF_INET", "SOCK_DGRAM", 0, &at(udp)))
             .with(Network::Open),
         row("any: virtual machine sockets (`AF_VSOCK`)", CLOSED, create("(40, 1, 0), (40, 2, 0)"))

@@ -1,7 +1,5 @@
 //! A question of the run: the call as a whole or its diff, and the answer.
 
-use std::io::Write as _;
-use std::process::{Command, Stdio};
 
 use anyhow::Result;
 use looptree::Question;
@@ -9,6 +7,7 @@ use looptree::prelude::*;
 use looptree::tools::Workspace;
 
 use super::keys::{Keys, Source, Typed};
+use super::pager::Pager;
 use crate::approval::{Approvals, always_of, described, refused};
 use crate::money;
 use crate::preview::{Preview, preview};
@@ -35,6 +34,7 @@ pub(super) struct Asker<'a> {
     pub(super) screen: &'a Screen,
     pub(super) workspace: &'a Workspace,
     pub(super) approvals: &'a Approvals,
+    pub(super) pager: &'a Pager,
 }
 
 impl Asker<'_> {
@@ -167,8 +167,11 @@ impl Asker<'_> {
 
     /// Shows a text in the user's pager.
     fn page(&self, text: &Styled, keys: &mut Keys) -> Result<()> {
-        let paged = keys.paused(|| paged(text))?;
-        if !paged {
+        let paged = keys.paused(|| self.pager.show(text))?;
+        if let Err(error) = &paged {
+            self.say(&error.to_string());
+        }
+        if !paged.unwrap_or_default() {
             for line in text.lines() {
                 self.screen.line(line);
             }
@@ -181,20 +184,4 @@ impl Asker<'_> {
 fn call_of(question: &Question) -> Vec<Styled> {
     let is_hash = |line: &Styled| line.as_str().starts_with("    hash: ");
     whole_call(question).lines().filter(|line| !is_hash(line)).collect()
-}
-
-/// Shows a text in a pager. Returns whether there is one.
-pub(super) fn paged(text: &Styled) -> bool {
-    let named = std::env::var("PAGER").ok().filter(|pager| !pager.trim().is_empty());
-    let mut words = named.as_deref().unwrap_or("less -R").split_whitespace();
-    let Some(program) = words.next() else { return false };
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped());
-    let Ok(mut child) = command.spawn() else { return false };
-    if let Some(mut input) = child.stdin.take() {
-        // A pager that is quit early reads no more.
-        let _ = input.write_all(text.as_str().as_bytes());
-        let _ = input.write_all(b"\n");
-    }
-    child.wait().is_ok_and(|status| status.success())
 }

@@ -8,7 +8,6 @@ use looptree::tools::file_change::changes_of;
 use looptree::tools::plan;
 
 use super::Chat;
-use super::ask::paged;
 use super::editor::Editor;
 use crate::approval::{Approvals, described};
 use crate::args::Approve;
@@ -240,7 +239,14 @@ impl Chat<'_> {
         }
         if lines.is_empty() {
             self.screen.line("the session has changed no file with its file tools");
-        } else if lines.len() < self.screen.rows().saturating_sub(2) || !paged(&Styled::join(lines.clone())) {
+            return Ok(());
+        }
+        let is_short = lines.len() < self.screen.rows().saturating_sub(2);
+        let paged = if is_short { Ok(false) } else { self.pager.show(&Styled::join(lines.clone())) };
+        if let Err(error) = &paged {
+            self.screen.line(&error.to_string());
+        }
+        if !paged.unwrap_or_default() {
             lines.iter().for_each(|line| self.screen.line(line));
         }
         Ok(())

@@ -40,6 +40,7 @@ impl Chat<'_> {
                 screen: self.screen,
                 workspace: &self.setup.workspace,
                 approvals: &self.setup.approvals,
+                pager: &self.pager,
             };
             let asked = asker.ask(&question, &mut keys).await?;
             let interrupted = matches!(asked, Asked::Interrupt);

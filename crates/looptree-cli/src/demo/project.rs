@@ -1,7 +1,7 @@
 //! The small project with a bug that the demonstration repairs.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 
@@ -72,9 +72,4 @@ pub(crate) fn write() -> Result<PathBuf> {
     // The session's own files are not part of the project.
     fs::write(root.join(".gitignore"), "/target\n").context("cannot write .gitignore")?;
     root.canonicalize().context("cannot find the project again")
-}
-
-/// Whether the project's tests pass.
-pub(crate) async fn tests_pass(root: &Path) -> Result<bool> {
-    super::cargo_test(root).await
 }

@@ -32,6 +32,16 @@ impl fmt::Display for Source {
     }
 }
 
+impl Source {
+    /// Returns whether the server is in the file of the project, to which the user has consented.
+    fn is_project(&self) -> bool {
+        matches!(self, Self::Settings(Origin::Project(..)))
+    }
+}
+
+/// The value of `cwd` for the directory of the task.
+const PROJECT: &str = "project";
+
 /// The configured servers by their names.
 pub(crate) struct Configured(BTreeMap<String, (Value, Source)>);
 
@@ -77,7 +87,8 @@ impl Configured {
         problems.map(|(name, problem)| super::unusable(&name, &problem)).collect()
     }
 
-    /// Reads the entries. Paths are relative to the directory of the task, in which the servers start.
+    /// Reads the entries. A server of the project's file starts in the directory of the task, to which `command` and `cwd` are
+    /// relative. Another server starts in an empty directory unless `cwd` names one.
     pub(super) fn prepared(&self, root: &Path) -> Prepared {
         let mut prepared = Prepared { servers: Vec::new(), disabled: Vec::new(), problems: Vec::new() };
         for (name, (entry, source)) in &self.0 {
@@ -98,11 +109,27 @@ fn server(name: &str, entry: &Value, source: &Source, root: &Path) -> Result<Opt
     {
         return Err(unknown);
     }
-    // The error of a start does not tell a missing folder from a missing program.
-    if let Some(cwd) = entry.get("cwd").and_then(Value::as_str).filter(|cwd| !cwd.contains("${"))
+    let mut entry = entry.clone();
+    let cwd = entry.get("cwd").filter(|cwd| !cwd.is_null());
+    if let Some(cwd) = cwd.and_then(Value::as_str).filter(|cwd| !cwd.contains("${") && *cwd != PROJECT)
         && !root.join(cwd).is_dir()
     {
+        // The error of a start does not tell a missing folder from a missing program.
         return Err(format!("cwd: {} is not a directory", root.join(cwd).display()));
+    }
+    let command = entry.get("command").and_then(Value::as_str).map(Path::new);
+    if let (None, Some(command)) = (cwd, command) {
+        if source.is_project() {
+            if let Some(entry) = entry.as_object_mut() {
+                entry.insert("cwd".to_owned(), json!(PROJECT));
+            }
+        } else if command.is_relative() && command.components().count() > 1 {
+            return Err(format!(
+                "command: {} would be a program of the project; write cwd = \"project\" beside it to start the server \
+                 there, or an absolute path",
+                command.display()
+            ));
+        }
     }
     let text = json!({ "mcpServers": { name: entry } }).to_string();
     let config =

@@ -41,7 +41,11 @@ async fn a_server_of_the_user_is_connected_and_its_calls_are_denied_without_an_a
     let said = dir.ask(&model, &["-p", "--yes", "use tiny__run it"]).await;
     assert_eq!((said.code, tiny.calls()), (0, 1), "{said:?}");
     assert_eq!(said.out, "The other one said: tiny has done it\n", "{said:?}");
-    assert_eq!(tiny.folders(), vec![dir.path().display().to_string(); 6]);
+    let folders: std::collections::BTreeSet<_> = tiny.folders().into_iter().collect();
+    assert_eq!(folders.len(), 6, "each start has a directory of its own: {folders:?}");
+    for folder in folders {
+        assert!(folder.contains("/looptree-mcp-") && !std::path::Path::new(&folder).exists(), "{folder}");
+    }
     assert!(!tiny.runs());
 }
 
@@ -249,7 +253,7 @@ async fn a_file_of_other_agents_adds_servers_for_a_run_and_replaces_those_of_the
 }
 
 #[tokio::test]
-async fn relative_paths_of_a_server_begin_at_the_directory_of_the_task() {
+async fn a_program_and_a_directory_of_the_project_are_used_when_the_user_names_the_project() {
     let model = Model::start().await;
     let (dir, tiny) = with_server("");
     let script = dir.path().join("tools/server.sh");
@@ -260,6 +264,14 @@ async fn relative_paths_of_a_server_begin_at_the_directory_of_the_task() {
         format!("[mcp_servers.tiny]\ncommand = \"./tools/server.sh\"\nenv = {{ LOG = \"{log}\" }}\n{cwd}")
     };
     write(&dir.user_config(), &entry(""));
+    let said = dir.ask(&model, &["-p", "say x"]).await;
+    assert!(
+        said.err
+            .contains("tiny cannot be used: command: ./tools/server.sh would be a program of the project"),
+        "{said:?}"
+    );
+    assert!(said.err.contains("write cwd = \"project\""), "{said:?}");
+    write(&dir.user_config(), &entry("cwd = \"project\"\n"));
     let elsewhere = dir.work.display().to_string();
     let mut command = dir.command();
     command.current_dir(dir.home()).args(model.words()).args(["--cwd", &elsewhere, "-p", "say x"]);
@@ -269,6 +281,44 @@ async fn relative_paths_of_a_server_begin_at_the_directory_of_the_task() {
     let said = dir.ask(&model, &["-p", "say x"]).await;
     assert!(said.err.contains("MCP servers: tiny (1 tool)"), "{said:?}");
     assert_eq!(tiny.folders(), [elsewhere, dir.path().join("tools").display().to_string()]);
+}
+
+/// Attack of a repository: it has a module, a program and settings with the names that the user's own server loads.
+#[tokio::test]
+async fn a_hostile_repository_gets_no_code_into_a_server_of_the_user() {
+    let model = Model::start().await;
+    let (dir, tiny) = with_server("");
+    let marker = dir.home().join("ran");
+    let program = format!("#!/bin/sh\necho x > {}\n", marker.display());
+    for name in ["sh", "env", "python3", "sed"] {
+        let place = dir.path().join(".venv/bin").join(name);
+        write(&place, &program);
+        std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    write(&dir.path().join("tiny_module.py"), &format!("open('{}', 'w')", marker.display()));
+    let module = "[mcp_servers.module]\ncommand = \"python3\"\nargs = [\"-m\", \"tiny_module\"]\n";
+    write(&dir.user_config(), &format!("{module}{}", tiny.toml("tiny", "")));
+    let path = std::env::var("PATH").unwrap();
+    // An activated environment of the project, and the directory itself in two spellings.
+    let path = format!("{}:.venv/bin::{path}", dir.path().join(".venv/bin").display());
+    let mut command = dir.command();
+    command.env("PATH", path).env("PWD", dir.path()).env("OLDPWD", dir.path());
+    command.args(model.words()).args(["-p", "--yes", "use tiny__run it"]);
+    let said = finish(command, "").await;
+    assert_eq!((said.code, tiny.calls()), (0, 1), "{said:?}");
+    assert!(!marker.exists(), "{said:?}");
+    assert!(said.err.contains("the MCP server module cannot be used"), "{said:?}");
+}
+
+/// A server of the project's file starts in the project: the user has consented to what the file starts.
+#[tokio::test]
+async fn a_server_of_a_trusted_project_starts_in_the_project() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let tiny = Tiny::new(&dir, "tiny");
+    write(&dir.path().join(".looptree/config.toml"), &tiny.toml("tiny", ""));
+    let said = dir.ask(&model, &["-p", "--trust-project", "say x"]).await;
+    assert_eq!(tiny.folders(), [dir.path().display().to_string()], "{said:?}");
 }
 
 #[tokio::test]

@@ -138,6 +138,62 @@ async fn in_a_sandbox_a_command_runs_without_a_question_and_cannot_leave_the_dir
     assert!(dir.path().join("ran.txt").exists() && !outside.exists(), "{said:?}");
 }
 
+/// Attack of a model: without bubblewrap a weaker sandbox was chosen, in which services outside can be reached.
+#[tokio::test]
+async fn without_bubblewrap_the_flag_names_what_the_other_sandbox_does_not_cover_and_runs_nothing() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut command = dir.command();
+    command.env("PATH", dir.home()).args(model.words()).args(["-p", "--sandbox", "exec echo x > ran.txt"]);
+    let said = finish(command, "").await;
+    assert!(said.code == 1 && !dir.path().join("ran.txt").exists(), "{said:?}");
+    for text in ["install bubblewrap", "--sandbox=landlock", "UDP", "owners and times", ".looptree"] {
+        assert!(said.err.contains(text), "{text}: {said:?}");
+    }
+    assert!(model.asked().is_empty() && !dir.path().join(".looptree").exists());
+}
+
+/// Attack of a model: an activated `.venv` is first in `PATH`, and a command writes a `bwrap` there.
+#[tokio::test]
+async fn a_bwrap_of_the_project_is_not_started() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let place = dir.path().join(".venv/bin/bwrap");
+    std::fs::create_dir_all(place.parent().unwrap()).unwrap();
+    let escaped = dir.home().join("escaped");
+    std::fs::write(&place, format!("#!/bin/sh\necho x > {}\n", escaped.display())).unwrap();
+    std::fs::set_permissions(&place, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = std::env::var("PATH").unwrap();
+    for path in [format!("{}:{path}", place.parent().unwrap().display()), format!(".venv/bin:{path}")] {
+        let mut command = dir.command();
+        command.env("PATH", path).args(model.words()).args([
+            "-p",
+            "--sandbox=bwrap",
+            "exec echo x > ran.txt",
+        ]);
+        let said = finish(command, "").await;
+        assert!(!escaped.exists(), "{said:?}");
+    }
+}
+
+/// Attack of a model: a command writes settings that the next start would apply.
+#[tokio::test]
+async fn a_command_in_bwrap_cannot_write_the_settings_of_the_project() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let task = "exec mkdir -p .looptree; echo x > .looptree/config.toml; mv .looptree old; echo x > ran.txt";
+    let said = dir.ask(&model, &["-p", "--sandbox=bwrap", task]).await;
+    if said.err.contains("commands cannot be restricted") {
+        return;
+    }
+    assert!(dir.path().join("ran.txt").exists() && !dir.path().join("old").exists(), "{said:?}");
+    assert_eq!(std::fs::read_dir(dir.path().join(".looptree")).unwrap().count(), 0, "{said:?}");
+    std::fs::remove_dir(dir.path().join(".looptree")).unwrap();
+    std::os::unix::fs::symlink(dir.home(), dir.path().join(".looptree")).unwrap();
+    let said = dir.ask(&model, &["-p", "--sandbox=bwrap", "exec cat .looptree/x"]).await;
+    assert!(said.code == 1 && said.err.contains("is a symbolic link"), "{said:?}");
+}
+
 #[tokio::test]
 async fn the_exit_code_says_how_it_ended() {
     let model = Model::start().await;

@@ -164,7 +164,8 @@ async fn all_conversations_share_the_mcp_servers_of_the_settings() {
         server.wait_for(&path, "idle").await;
         assert_eq!(tiny.calls(), calls);
     }
-    assert_eq!(tiny.folders(), [project.path().display().to_string()]);
+    let folders = tiny.folders();
+    assert!(folders.len() == 1 && folders[0].contains("/looptree-mcp-"), "{folders:?}");
     let pid = rustix::process::Pid::from_raw(server.child.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let status = tokio::time::timeout(HANG, server.child.wait()).await.expect("it does not end").unwrap();

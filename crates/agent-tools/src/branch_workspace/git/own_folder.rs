@@ -11,6 +11,7 @@ use super::BranchWorkspaceError;
 use super::repository::Repository;
 use super::run::git;
 use crate::bounded::BoundedFolder;
+use crate::program::Program;
 
 /// The maximum size of the repository's own file of ignored names.
 const MAX_EXCLUDE_BYTES: u64 = 1 << 20;
@@ -35,6 +36,7 @@ pub(super) struct OwnFolder {
     place: PathBuf,
     index: PathBuf,
     objects: PathBuf,
+    program: Program,
 }
 
 impl OwnFolder {
@@ -45,6 +47,7 @@ impl OwnFolder {
             index: place.join("index"),
             objects: repository.common.join("objects"),
             place: place.clone(),
+            program: repository.program.clone(),
         };
         let write = || -> std::io::Result<()> {
             for folder in ["", "refs", "objects", "info"] {
@@ -114,7 +117,7 @@ impl OwnFolder {
             ("GIT_ATTR_NOSYSTEM", "1".as_ref()),
         ];
         variables.extend(AUTHOR.iter().map(|(name, value)| (*name, OsStr::new(value))));
-        git(tree, parts, &variables).await
+        git(&self.program, tree, parts, &variables).await
     }
 }
 

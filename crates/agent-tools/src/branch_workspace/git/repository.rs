@@ -7,6 +7,7 @@ use super::BranchWorkspaceError;
 use super::files::MAX_SETTINGS_BYTES;
 use super::run::git;
 use crate::bounded::{Bounded, BoundedFolder};
+use crate::program::Program;
 
 /// Settings of the repository and of the user that decide about the content of files and that name no program.
 const SETTINGS: &str = "^core\\.(autocrlf|eol|filemode|symlinks|ignorecase|precomposeunicode|longpaths)$";
@@ -17,6 +18,8 @@ const PLACES: [&str; 5] = ["HEAD", "objects", "packed-refs", "refs", "worktrees"
 /// The repository of an origin. Its folders were checked when it was found.
 #[derive(Debug, Clone)]
 pub(super) struct Repository {
+    /// The `git` that was found.
+    pub(super) program: Program,
     /// The top of its files.
     pub(super) top: PathBuf,
     /// The origin, relative to it.
@@ -32,7 +35,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    pub(super) async fn of(origin: &Path) -> Result<Self, BranchWorkspaceError> {
+    pub(super) async fn of(program: &Program, origin: &Path) -> Result<Self, BranchWorkspaceError> {
         let parts = [
             "rev-parse",
             "--path-format=absolute",
@@ -42,27 +45,27 @@ impl Repository {
             "--git-common-dir",
             "--show-prefix",
         ];
-        let said = git(origin, &parts, &[]).await?;
+        let said = git(program, origin, &parts, &[]).await?;
         let mut lines = said.lines();
         let mut next = || lines.next().unwrap_or_default().to_owned();
         let object_format = next();
         let (top, own, common) = (PathBuf::from(next()), PathBuf::from(next()), PathBuf::from(next()));
         let prefix = PathBuf::from(next());
-        let problem = place_problem(origin, &top.join(&prefix), &top, &own, &common).await;
+        let problem = place_problem(program, origin, &top.join(&prefix), &top, &own, &common).await;
         if let Some(reason) = problem {
             return Err(BranchWorkspaceError::Repository { path: origin.to_path_buf(), reason });
         }
-        let settings = settings(&top).await;
+        let settings = settings(program, &top).await;
         let excludes = ["config", "--global", "--type=path", "--get", "core.excludesFile"];
-        let excludes = git(&top, &excludes, &[]).await.ok().filter(|path| !path.is_empty());
-        Ok(Self { top, prefix, common, object_format, settings, excludes })
+        let excludes = git(program, &top, &excludes, &[]).await.ok().filter(|path| !path.is_empty());
+        Ok(Self { program: program.clone(), top, prefix, common, object_format, settings, excludes })
     }
 
     /// Resolves the name of a commit.
     pub(super) async fn commit(&self, name: &str) -> Result<String, BranchWorkspaceError> {
         let commit = format!("{name}^{{commit}}");
         let parts = ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit];
-        git(&self.top, &parts, &[]).await.map_err(|error| match error {
+        git(&self.program, &self.top, &parts, &[]).await.map_err(|error| match error {
             BranchWorkspaceError::Git { command, message } if message.is_empty() => {
                 let message = format!("there is no commit {name}");
                 BranchWorkspaceError::Git { command, message }
@@ -73,9 +76,9 @@ impl Repository {
 }
 
 /// Returns the values of the allowed settings. A value that is not a plain word is left out.
-async fn settings(top: &Path) -> BTreeMap<String, String> {
+async fn settings(program: &Program, top: &Path) -> BTreeMap<String, String> {
     // An error means that none is set.
-    let said = git(top, &["config", "--get-regexp", SETTINGS], &[]).await.unwrap_or_default();
+    let said = git(program, top, &["config", "--get-regexp", SETTINGS], &[]).await.unwrap_or_default();
     let plain = |value: &str| !value.is_empty() && value.chars().all(|c| c.is_ascii_alphanumeric());
     let pairs = said.lines().filter_map(|line| line.split_once(' '));
     pairs.filter(|(_, value)| plain(value)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
@@ -84,6 +87,7 @@ async fn settings(top: &Path) -> BTreeMap<String, String> {
 /// Returns why the repository is not that of the origin. The files of a repository can name any folder as its working
 /// tree, its git folder or its common folder, and the branch would then show files of that folder.
 async fn place_problem(
+    program: &Program,
     origin: &Path,
     named: &Path,
     top: &Path,
@@ -101,7 +105,7 @@ async fn place_problem(
     let belongs = if kind.is_dir() {
         is_same(own, &dot_git) && is_same(own, common)
     } else if kind.is_file() {
-        points_back(&dot_git, top, own, common).await
+        points_back(program, &dot_git, top, own, common).await
     } else {
         false
     };
@@ -117,7 +121,7 @@ async fn place_problem(
 
 /// Returns whether the git folder that a `.git` file names belongs to this working tree: that of a linked worktree names
 /// the `.git` file, and that of a submodule names the working tree.
-async fn points_back(dot_git: &Path, top: &Path, own: &Path, common: &Path) -> bool {
+async fn points_back(program: &Program, dot_git: &Path, top: &Path, own: &Path, common: &Path) -> bool {
     if is_same(own, common) {
         let config = own.join("config");
         let parts = [
@@ -127,7 +131,7 @@ async fn points_back(dot_git: &Path, top: &Path, own: &Path, common: &Path) -> b
             "--get".as_ref(),
             "core.worktree".as_ref(),
         ];
-        return git(top, &parts, &[]).await.is_ok_and(|tree| is_same(&own.join(tree), top));
+        return git(program, top, &parts, &[]).await.is_ok_and(|tree| is_same(&own.join(tree), top));
     }
     let back = BoundedFolder::open(own).and_then(|own| own.read("gitdir", MAX_SETTINGS_BYTES));
     let back = back.map(Bounded::into_text).unwrap_or_default();

@@ -11,6 +11,7 @@ use tokio::io::AsyncReadExt;
 use super::BranchWorkspaceError;
 use crate::bash::CommandSlots;
 use crate::environment;
+use crate::program::Program;
 use crate::sandbox::{Input, Launch};
 
 /// The maximum duration of a git command that reads or writes the files of a tree.
@@ -52,6 +53,7 @@ const SETTINGS: [&str; 4] = [
 
 /// Runs git and returns its output without the last line end.
 pub(super) async fn git<S: AsRef<OsStr>>(
+    program: &Program,
     folder: &Path,
     parts: &[S],
     set: &[(&str, &OsStr)],
@@ -61,7 +63,7 @@ pub(super) async fn git<S: AsRef<OsStr>>(
     for (name, value) in fixed.chain(set.iter().copied()) {
         variables.insert(name.into(), value.into());
     }
-    let program = program()?;
+    // Git for Windows finds its libraries by `PATH`.
     #[cfg(unix)]
     for name in ["PATH", "GIT_EXEC_PATH"] {
         variables.insert(name.into(), "/dev/null".into());
@@ -69,7 +71,7 @@ pub(super) async fn git<S: AsRef<OsStr>>(
     let variables = environment::of_command(&[], &variables);
     let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]).map(OsStr::new);
     let launch = Launch {
-        program,
+        program: program.clone(),
         args: settings.chain(parts.iter().map(AsRef::as_ref)).map(OsStr::to_owned).collect(),
         folder: Some(folder.to_path_buf()),
         variables,
@@ -90,18 +92,6 @@ pub(super) async fn git<S: AsRef<OsStr>>(
         Ok(_) => Err(failed(error.trim().to_owned())),
         Err(source) => Err(failed(source.to_string())),
     }
-}
-
-#[cfg(unix)]
-fn program() -> Result<OsString, BranchWorkspaceError> {
-    let missing = || BranchWorkspaceError::NoGit { source: std::io::ErrorKind::NotFound.into() };
-    environment::program("git").map(Into::into).ok_or_else(missing)
-}
-
-/// Git for Windows finds its libraries by `PATH`, so `PATH` remains there.
-#[cfg(not(unix))]
-fn program() -> Result<OsString, BranchWorkspaceError> {
-    Ok("git".into())
 }
 
 /// Collects output up to the limit. The rest is read and dropped, so the writer never blocks.

@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use super::{Entry, McpConfigError};
 use crate::mcp::server::{McpServer, McpTransport};
-use crate::sandbox::{Network, Sandbox, SandboxRules, TempFolder};
+use crate::sandbox::{Network, Sandbox, SandboxRules, TempFolder, UnixSockets};
 
-const KINDS: &str = "`none`, `landlock`, `bwrap` or `best`";
+const KINDS: &str = "`none`, `landlock` or `bwrap`";
 
-const KEYS: &str = "`kind`, `readRoots`, `writeRoots`, `network`, `temp` or `systemRoots`";
+const KEYS: &str = "`kind`, `readRoots`, `writeRoots`, `network`, `unixSockets`, `temp` or `systemRoots`";
 
 /// The kind of sandbox that a file names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,6 @@ enum Kind {
     None,
     Landlock,
     Bwrap,
-    Best,
 }
 
 impl Entry<'_> {
@@ -35,14 +34,14 @@ impl Entry<'_> {
             Some(Value::String(kind)) => (self.sandbox_kind("sandbox", kind)?, &empty),
             Some(Value::Object(fields)) => {
                 let kind = match fields.get("kind") {
-                    None => Kind::Best,
+                    None => Kind::Bwrap,
                     Some(kind) => self.sandbox_kind("sandbox.kind", self.word("sandbox.kind", kind)?)?,
                 };
                 (kind, fields)
             }
             Some(_) => return Err(self.problem("sandbox", "it is neither a string nor an object")),
         };
-        let McpTransport::Stdio(stdio) = server.transport() else {
+        let McpTransport::Stdio(_) = server.transport() else {
             let problem = "a server over HTTP is no child and cannot be held; take the key away";
             return Err(self.problem("sandbox", problem));
         };
@@ -52,14 +51,11 @@ impl Entry<'_> {
             }
             return Ok(server);
         }
-        // The current folder of this process is seldom in one of the roots.
-        let server = if stdio.folder.is_none() { server.with_folder("/") } else { server };
         let rules = self.rules(fields)?;
         Ok(match kind {
             Kind::None => server,
             Kind::Landlock => server.with_sandbox(Sandbox::landlock(rules)),
             Kind::Bwrap => server.with_sandbox(Sandbox::bwrap(rules)),
-            Kind::Best => server.with_best_sandbox(rules),
         })
     }
 
@@ -68,7 +64,6 @@ impl Entry<'_> {
             "none" => Ok(Kind::None),
             "landlock" => Ok(Kind::Landlock),
             "bwrap" => Ok(Kind::Bwrap),
-            "best" => Ok(Kind::Best),
             other => Err(self.unknown(field, other, KINDS)),
         }
     }
@@ -90,6 +85,11 @@ impl Entry<'_> {
                     "no-tcp" => rules.with_network(Network::NoTcp),
                     "open" => rules.with_network(Network::Open),
                     other => return Err(self.unknown(&field, other, "`off`, `no-tcp` or `open`")),
+                },
+                "unixSockets" => match self.word(&field, value)? {
+                    "refused" => rules.with_unix_sockets(UnixSockets::Refused),
+                    "allowed" => rules.with_unix_sockets(UnixSockets::Allowed),
+                    other => return Err(self.unknown(&field, other, "`refused` or `allowed`")),
                 },
                 "temp" => match self.word(&field, value)? {
                     "private" => rules.with_temp(TempFolder::Private),

@@ -2,15 +2,17 @@
 
 use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_UNIX, IPPROTO_ICMP, IPPROTO_ICMPV6, IPPROTO_MPTCP, IPPROTO_TCP,
-    IPPROTO_UDP, NETLINK_ROUTE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM, c_int, c_long,
+    IPPROTO_UDP, NETLINK_ROUTE, O_CREAT, O_DIRECTORY, O_TMPFILE, SOCK_DGRAM, SOCK_SEQPACKET, SOCK_STREAM,
+    c_int, c_long,
 };
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::{Beside, Network, Rules};
+use super::{Beside, Network, Rules, UnixSockets};
 
 /// Calls without a place in `libc` for every supported target. Numbers from 424 on are the same on every architecture.
 const SYS_QUOTACTL_FD: c_long = 443;
 const SYS_OPEN_TREE_ATTR: c_long = 467;
+const SYS_FCHMODAT2: c_long = 452;
 #[cfg(target_arch = "x86_64")]
 const SYS_KEXEC_FILE_LOAD: c_long = 320;
 #[cfg(not(target_arch = "x86_64"))]
@@ -105,6 +107,38 @@ const OF_A_PROCESS: &[c_long] = &[
     libc::SYS_move_pages,
 ];
 
+/// Calls that set permission bits, with the number of the argument that has them. Opening a file sets them too
+/// ([`OPENING`]).
+const MODES: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (SYS_FCHMODAT2, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, 1),
+    (libc::SYS_mkdirat, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Calls that open a file, with the numbers of the arguments that have the flags and the permission bits.
+const OPENING: &[(c_long, u8, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 1, 2),
+    (libc::SYS_openat, 2, 3),
+];
+
+/// The bits that run a program with the rights of the file's owner or group. A child could leave such a file in the workspace
+/// for a user with fewer rights.
+const MORE_RIGHTS: [u64; 2] = [0o4000, 0o2000];
+
+/// The flags with which opening a file uses the permission bits; without them, the register can have any value.
+const CREATING: [c_int; 2] = [O_CREAT, O_TMPFILE & !O_DIRECTORY];
+
 /// The flags of `clone` and `unshare` that create a namespace.
 const NAMESPACES: [c_int; 8] = [
     libc::CLONE_NEWNS,
@@ -160,17 +194,16 @@ impl Sockets {
 
 /// Sockets in an own network namespace, or with an open network.
 const INTERNET: &[Sockets] = &[
-    Sockets::all(AF_UNIX),
     Sockets::internet(AF_INET),
     Sockets::internet(AF_INET6),
     Sockets { family: AF_NETLINK, types: None, protocols: Some(&[NETLINK_ROUTE]) },
 ];
 
 /// Sockets without TCP, or any other protocol that connects or is routed by TCP.
-const NO_TCP: &[Sockets] = &[Sockets::all(AF_UNIX), Sockets::udp(AF_INET), Sockets::udp(AF_INET6)];
+const NO_TCP: &[Sockets] = &[Sockets::udp(AF_INET), Sockets::udp(AF_INET6)];
 
-/// Pairs of sockets that are connected with each other.
-const PAIRS: &[Sockets] = &[Sockets::all(AF_UNIX)];
+/// Sockets in the file system and with abstract names, and pairs of them.
+const UNIX: &[Sockets] = &[Sockets::all(AF_UNIX)];
 
 /// Pairs that cannot be connected with another socket later, which datagram sockets can.
 const FIXED_PAIRS: &[Sockets] =
@@ -178,19 +211,33 @@ const FIXED_PAIRS: &[Sockets] =
 
 /// Returns the calls that do not exist for a child.
 pub(super) fn absent() -> Rules {
-    Rules::from([(libc::SYS_clone3, Vec::new())])
+    Rules::from([(libc::SYS_clone3, Vec::new()), (libc::SYS_openat2, Vec::new())])
 }
 
 /// Returns the calls that are refused.
 pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, BackendError> {
     let mut rules: Rules = ALWAYS.iter().map(|call| (*call, Vec::new())).collect();
-    let (sockets, pairs) = match (beside, network) {
-        (Beside::Bwrap, _) | (Beside::Landlock, Network::Open) => (INTERNET, PAIRS),
-        (Beside::Landlock, Network::NoTcp) => (NO_TCP, PAIRS),
-        (Beside::Landlock, Network::Off) => (&[][..], FIXED_PAIRS),
+    let (sockets, unix) = match (beside, network) {
+        (Beside::Bwrap, _) => (INTERNET, UnixSockets::Allowed),
+        (Beside::Landlock(unix), Network::Open) => (INTERNET, unix),
+        (Beside::Landlock(unix), Network::NoTcp) => (NO_TCP, unix),
+        (Beside::Landlock(unix), Network::Off) => (&[][..], unix),
     };
-    rules.insert(libc::SYS_socket, all_but(sockets)?);
+    let pairs = match unix {
+        UnixSockets::Allowed => UNIX,
+        UnixSockets::Refused => FIXED_PAIRS,
+    };
+    let unix = if unix == UnixSockets::Allowed { UNIX } else { &[] };
+    rules.insert(libc::SYS_socket, all_but(sockets.iter().chain(unix))?);
     rules.insert(libc::SYS_socketpair, all_but(pairs)?);
+    for (call, mode) in MODES {
+        rules.insert(*call, any_of(MORE_RIGHTS.map(|bit| Ok(vec![has_bits(*mode, bit)?])))?);
+    }
+    for (call, flags, mode) in OPENING {
+        let pairs = CREATING.iter().flat_map(|flag| MORE_RIGHTS.map(|bit| (value(*flag), bit)));
+        let rule = |(flag, bit)| Ok(vec![has_bits(*flags, flag)?, has_bits(*mode, bit)?]);
+        rules.insert(*call, any_of(pairs.map(rule))?);
+    }
     for call in [libc::SYS_clone, libc::SYS_unshare] {
         let bits = NAMESPACES.iter().filter(|bit| call == libc::SYS_unshare || **bit != CLONE_NEWTIME);
         let rule = |bit: &c_int| Ok(vec![has_bits(0, value(*bit))?]);
@@ -200,7 +247,7 @@ pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, Backend
     match beside {
         // Processes and queues of others are in other namespaces.
         Beside::Bwrap => {}
-        Beside::Landlock => {
+        Beside::Landlock(_) => {
             rules.extend(IPC.iter().map(|call| (*call, Vec::new())));
             for call in OF_A_PROCESS {
                 rules.insert(*call, any_of([Ok(vec![differs(0, 0)?])])?);
@@ -218,7 +265,8 @@ pub(super) fn refused(beside: Beside, network: Network) -> Result<Rules, Backend
 }
 
 /// Returns rules that match every socket which is not in `allowed`. No rules match everything.
-fn all_but(allowed: &[Sockets]) -> Result<Vec<SeccompRule>, BackendError> {
+fn all_but<'a>(allowed: impl IntoIterator<Item = &'a Sockets>) -> Result<Vec<SeccompRule>, BackendError> {
+    let allowed: Vec<_> = allowed.into_iter().collect();
     if allowed.is_empty() {
         return Ok(Vec::new());
     }

@@ -51,10 +51,13 @@ fn unsigned(number: libc::c_int) -> u64 {
     u64::from(number.unsigned_abs())
 }
 
-const EACH: [(Beside, Network); 6] = [
-    (Beside::Landlock, Network::Open),
-    (Beside::Landlock, Network::NoTcp),
-    (Beside::Landlock, Network::Off),
+const LANDLOCK: Beside = Beside::Landlock(UnixSockets::Refused);
+
+const EACH: [(Beside, Network); 7] = [
+    (LANDLOCK, Network::Open),
+    (LANDLOCK, Network::NoTcp),
+    (LANDLOCK, Network::Off),
+    (Beside::Landlock(UnixSockets::Allowed), Network::Off),
     (Beside::Bwrap, Network::Open),
     (Beside::Bwrap, Network::NoTcp),
     (Beside::Bwrap, Network::Off),
@@ -73,6 +76,7 @@ fn calls_that_the_filter_does_not_know_do_not_exist() {
             (0x4000_0000, ENOSYS),
             (u32::MAX, ENOSYS),
             (number(libc::SYS_clone3), ENOSYS),
+            (number(libc::SYS_openat2), ENOSYS),
             (number(libc::SYS_io_uring_setup), EPERM),
             (number(libc::SYS_keyctl), EPERM),
         ] {
@@ -102,7 +106,7 @@ fn arguments_are_compared_as_the_kernel_reads_them() {
     let flags = unsigned(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
     // The kernel ignores the upper half of the register.
     let above = 0xdead_beef << 32;
-    let program = program(Beside::Landlock, Network::NoTcp).unwrap();
+    let program = program(Beside::Landlock(UnixSockets::Allowed), Network::NoTcp).unwrap();
     for (call, arguments, expected) in [
         (libc::SYS_socket, [unix, stream, 0], ALLOW),
         (libc::SYS_socket, [unix | above, stream | flags | above, 0], ALLOW),
@@ -130,6 +134,59 @@ fn arguments_are_compared_as_the_kernel_reads_them() {
         (libc::SYS_prctl, [unsigned(libc::PR_SET_NAME), 0, 0], ALLOW),
     ] {
         assert_eq!(action(&program, ARCH, number(call), &arguments), expected, "{call} {arguments:x?}");
+    }
+}
+
+#[test]
+fn unix_sockets_are_refused_beside_landlock_except_pairs_that_stay_connected() {
+    let unix = unsigned(libc::AF_UNIX);
+    for (beside, network) in EACH {
+        let expected = if beside == LANDLOCK { EPERM } else { ALLOW };
+        let program = program(beside, network).unwrap();
+        for (call, kind, expected) in [
+            (libc::SYS_socket, libc::SOCK_STREAM, expected),
+            (libc::SYS_socket, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, expected),
+            (libc::SYS_socketpair, libc::SOCK_DGRAM, expected),
+            (libc::SYS_socketpair, libc::SOCK_STREAM, ALLOW),
+            (libc::SYS_socketpair, libc::SOCK_SEQPACKET | libc::SOCK_NONBLOCK, ALLOW),
+        ] {
+            let arguments = [unix, unsigned(kind), 0];
+            assert_eq!(action(&program, ARCH, number(call), &arguments), expected, "{beside:?} {network:?}");
+        }
+    }
+}
+
+#[test]
+fn bits_that_give_more_rights_are_refused_where_a_call_uses_them() {
+    let (create, temporary) = (unsigned(libc::O_CREAT | libc::O_WRONLY), unsigned(libc::O_TMPFILE));
+    let above = 0xdead_beef << 32;
+    for (beside, network) in EACH {
+        let program = program(beside, network).unwrap();
+        for (call, arguments, expected) in [
+            (libc::SYS_fchmod, [3, 0o755, 0, 0], ALLOW),
+            (libc::SYS_fchmod, [3, 0o1777, 0, 0], ALLOW),
+            (libc::SYS_fchmod, [3, 0o4755 | above, 0, 0], EPERM),
+            (libc::SYS_fchmodat, [0, 0, 0o2755, 0], EPERM),
+            (452, [0, 0, 0o6000, 0], EPERM),
+            (libc::SYS_mkdirat, [0, 0, 0o2755, 0], EPERM),
+            (libc::SYS_mknodat, [0, 0, 0o104_755, 0], EPERM),
+            (libc::SYS_mknodat, [0, 0, 0o100_755, 0], ALLOW),
+            (libc::SYS_openat, [0, 0, create, 0o644], ALLOW),
+            (libc::SYS_openat, [0, 0, create, 0o4755], EPERM),
+            (libc::SYS_openat, [0, 0, temporary, 0o2755], EPERM),
+            // Without a new file the mode is not used, and its register is not set.
+            (libc::SYS_openat, [0, 0, 0, 0o6777], ALLOW),
+            (libc::SYS_openat, [0, 0, unsigned(libc::O_DIRECTORY), 0o6777], ALLOW),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_chmod, [0, 0o4755, 0, 0], EPERM),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_open, [0, create, 0o2755, 0], EPERM),
+            #[cfg(target_arch = "x86_64")]
+            (libc::SYS_creat, [0, 0o4755, 0, 0], EPERM),
+        ] {
+            let seen = action(&program, ARCH, number(call), &arguments);
+            assert_eq!(seen, expected, "{beside:?} {network:?} {call} {arguments:x?}");
+        }
     }
 }
 

@@ -333,7 +333,8 @@ impl Service {
             }
             Ok(())
         });
-        counted.await.map(|()| ())
+        counted.await?;
+        Ok(())
     }
 
     /// Returns what the stored sessions of the account have spent.

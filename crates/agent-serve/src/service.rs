@@ -331,7 +331,7 @@ impl Service {
             for (account, spent) in counted {
                 account.budget.charge(spent);
             }
-            Ok(())
+            Ok::<_, SessionError>(())
         });
         counted.await?;
         Ok(())

@@ -200,7 +200,7 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Returns whether a write failed before the store was asked for it, so that the store is unchanged.
+    /// Returns whether a write failed before the store was called, so that the store is unchanged.
     pub(crate) fn is_before_write(&self) -> bool {
         matches!(self, Self::Full { .. } | Self::Encode { .. })
     }

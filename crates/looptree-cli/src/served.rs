@@ -83,7 +83,7 @@ impl<T> Host<T> {
         Ok(Self { flags, consent, screen, open: Mutex::default() })
     }
 
-    /// Reads the settings for a directory. A broken file of a project keeps nobody from being served.
+    /// Reads the settings for a directory. A broken file of a project is a warning.
     fn settings(&self, root: &Path) -> Result<Settings> {
         let settings = Settings::load(&self.flags, root, &self.consent, Broken::SkipsProject)?;
         for warning in &settings.warnings {

@@ -123,7 +123,7 @@ impl BackgroundWork {
             Ok(()) => {}
             // The conversation has a result already, or was cleared.
             Err(AgentError::Message(HistoryError::AlreadyCompleted(_) | HistoryError::UnknownCall(_))) => {}
-            // A hook has replaced the result that said that the work goes on.
+            // A hook has replaced the result that said that the work continues.
             Err(_) => agent.steer(AgentMessage::user(result.to_text())),
         }
     }

@@ -1,6 +1,5 @@
 //! A question of the run: the call as a whole or its diff, and the answer.
 
-
 use anyhow::Result;
 use looptree::Question;
 use looptree::prelude::*;

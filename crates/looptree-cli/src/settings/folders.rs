@@ -11,8 +11,8 @@ pub(crate) struct ProjectFolders {
     pub(crate) foreign: Option<PathBuf>,
 }
 
-/// Returns the folders of a project. A folder above the working directory counts only if it belongs to the user or root and nobody
-/// else can write to it: anybody could put a repository into a folder such as `/tmp`.
+/// Returns the folders of a project. A folder above the working directory counts only if it belongs to the user or root and no
+/// other user can write to it: anybody could put a repository into a folder such as `/tmp`.
 pub(crate) fn project_folders(root: &Path) -> ProjectFolders {
     let mut folders = vec![root.to_owned()];
     if root.join(".git").exists() {

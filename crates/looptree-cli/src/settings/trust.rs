@@ -235,7 +235,7 @@ impl ProjectFile {
         let agrees = match consent {
             Consent::Given => true,
             Consent::Serves(Some(known)) if *known == file.content() => true,
-            // A damaged file of consents is no consent, and no reason to serve nobody.
+            // A damaged file of consents is no consent, and no reason to end the service.
             Consent::Serves(_) => file.is_agreed().unwrap_or(false),
             // What is stricter needs no consent.
             _ if names.is_empty() => false,

@@ -249,7 +249,10 @@ async fn a_file_of_other_agents_adds_servers_for_a_run_and_replaces_those_of_the
         assert!(said.code == 2 && said.err.contains(expected), "{said:?}");
     }
     let said = dir.ask(&model, &["-p", "--mcp-config", "gone.json", "say x"]).await;
-    assert!(said.code == 2 && said.err.contains("--mcp-config gone.json: Cannot access gone.json: No such file"), "{said:?}");
+    assert!(
+        said.code == 2 && said.err.contains("--mcp-config gone.json: Cannot access gone.json: No such file"),
+        "{said:?}"
+    );
 }
 
 #[tokio::test]

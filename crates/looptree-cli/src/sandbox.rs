@@ -11,6 +11,7 @@ use looptree::tools::sandbox::{Network, SandboxKind};
 
 use crate::args::SandboxChoice;
 use crate::settings::Settings;
+use crate::setup::user_folders;
 use crate::text::chain;
 
 /// What of Cargo's home commands may read: its credentials are not among it.
@@ -32,6 +33,15 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
     }
     for root in settings.sandbox_write.value.iter().flatten() {
         rules = rules.with_write_root(root);
+    }
+    // In a home directory, a command could write where keys go.
+    for folder in user_folders() {
+        let above = folder.ancestors().find_map(|above| above.canonicalize().ok());
+        if above.zip(workspace.root()).is_some_and(|(above, root)| above.starts_with(root)) {
+            std::fs::create_dir_all(&folder)
+                .with_context(|| format!("cannot create {}", folder.display()))?;
+            rules = rules.with_read_root(folder);
+        }
     }
     // A home cannot be read, so the compiler there is named by hand.
     if let Some(cargo) = home("CARGO_HOME", ".cargo") {

@@ -26,7 +26,7 @@ use crate::screen::Screen;
 use crate::served::told_to_end;
 use crate::servers::{Connect, Servers};
 use crate::settings::{Broken, Settings, directory, serving_consent};
-use crate::setup::{Setup, SetupOptions, sessions_of};
+use crate::setup::{Setup, SetupOptions, sessions_of, workspace};
 
 /// The name of the agent, which clients use as a model.
 const AGENT: &str = "looptree";
@@ -177,6 +177,6 @@ impl Coder {
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }
-        Ok(ServedAgent::from(agent).with_workspace(Workspace::open(&root)?))
+        Ok(ServedAgent::from(agent).with_workspace(workspace(&root)?))
     }
 }

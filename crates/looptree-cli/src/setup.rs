@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use etcetera::BaseStrategy as _;
 use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{ContextConfig, SummarizingCompaction};
@@ -108,7 +109,7 @@ impl Setup {
         notes.extend(chosen.notes);
         let model = chosen.model;
         let sessions = sessions_of(settings, root)?;
-        let workspace = Workspace::open(root)?;
+        let workspace = workspace(root)?;
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
         notes.push(held);
         let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
@@ -186,6 +187,26 @@ impl Setup {
             continues,
         })
     }
+}
+
+/// Opens the directory of the task. The folders with the user's own settings and data, which can be inside of it, are protected: a
+/// tool that writes them would decide where keys go.
+pub(crate) fn workspace(root: &Path) -> Result<Workspace> {
+    let mut workspace = Workspace::open(root)?;
+    for folder in user_folders() {
+        workspace = workspace.with_protected(folder)?;
+    }
+    Ok(workspace)
+}
+
+/// Returns the folders with the user's own settings and data.
+pub(crate) fn user_folders() -> Vec<PathBuf> {
+    let platform = etcetera::base_strategy::choose_native_strategy().ok();
+    platform
+        .iter()
+        .flat_map(|p| [p.config_dir(), p.data_dir()])
+        .map(|folder| folder.join("looptree"))
+        .collect()
 }
 
 /// Returns the names of the tools of an agent.

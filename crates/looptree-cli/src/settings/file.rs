@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use etcetera::BaseStrategy as _;
+use looptree::tools::PathError;
+use looptree::tools::bounded::{Bounded, BoundedFolder};
 use serde::Deserialize as _;
 
 use super::Layer;
@@ -12,8 +14,14 @@ use super::folders::ProjectFolders;
 use crate::args::Flags;
 use crate::exit::usage;
 
-/// The most that is read of a file.
+/// The most that is read of the user's file.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The most that is read of a project's file. The time for parsing grows with its size.
+const MAX_PROJECT_BYTES: u64 = 64 << 10;
+
+/// The place of a project's file in a folder.
+const PROJECT_FILE: &str = ".looptree/config.toml";
 
 pub(crate) struct ConfigFile {
     pub(crate) path: PathBuf,
@@ -39,24 +47,37 @@ pub(crate) fn user_file(flags: &Flags) -> Result<Option<PathBuf>> {
 /// Returns the project's file: `.looptree/config.toml` in the nearest folder of the project that has one.
 pub(crate) fn project_file(folders: &ProjectFolders) -> Option<PathBuf> {
     // Also a link or a pipe: it is refused, and not skipped for a file above.
-    folders.named(".looptree/config.toml").find(|file| file.symlink_metadata().is_ok())
+    folders.named(PROJECT_FILE).find(|file| file.symlink_metadata().is_ok())
 }
 
-/// Reads a file; `None` if it does not exist and may be missing.
-pub(crate) fn read(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> {
-    let size = match std::fs::metadata(path) {
-        Ok(facts) => facts.len(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound && !must_exist => return Ok(None),
-        Err(error) => {
-            return Err(usage(format!("cannot read the configuration {}: {error}", path.display())));
-        }
-    };
-    if size > MAX_BYTES {
-        return Err(usage(format!("the configuration {} has more than {MAX_BYTES} bytes", path.display())));
+/// Reads the user's file, which may be a link; `None` if it does not exist and may be missing.
+pub(crate) fn read_own(path: &Path, must_exist: bool) -> Result<Option<ConfigFile>> {
+    match BoundedFolder::read_named(path, MAX_BYTES) {
+        Err(error) if error.is_not_found() && !must_exist => Ok(None),
+        read => content(path, read, MAX_BYTES).map(Some),
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| usage(format!("cannot read the configuration {}: {error}", path.display())))?;
-    parse(path, text).map(Some)
+}
+
+/// Reads the file of a project. A link in it or in its folder is refused: it would be a file from elsewhere.
+pub(crate) fn read_project(path: &Path) -> Result<Option<ConfigFile>> {
+    let above = path.ancestors().nth(2).unwrap_or(path);
+    let read = BoundedFolder::open(above).and_then(|folder| folder.read(PROJECT_FILE, MAX_PROJECT_BYTES));
+    match read {
+        Err(error) if error.is_not_found() => Ok(None),
+        read => content(path, read, MAX_PROJECT_BYTES).map(Some),
+    }
+}
+
+fn content(path: &Path, read: Result<Bounded, PathError>, limit: u64) -> Result<ConfigFile> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        usage(format!("cannot read the configuration {}: {why}", path.display()))
+    };
+    let read = read.map_err(|error| cannot(&error))?;
+    if read.truncated {
+        return Err(cannot(&format!("it has more than {limit} bytes")));
+    }
+    let text = String::from_utf8(read.bytes).map_err(|error| cannot(&error))?;
+    parse(path, text)
 }
 
 /// Returns the error of a text that is not TOML. Its lines are not shown: they can contain a secret of an MCP server.

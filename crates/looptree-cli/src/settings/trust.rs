@@ -13,7 +13,7 @@ use etcetera::BaseStrategy as _;
 use looptree::ThinkingLevel;
 use sha2::{Digest as _, Sha256};
 
-use super::file::{ConfigFile, project_file};
+use super::file::{ConfigFile, project_file, read_own, read_project};
 use super::folders::project_folders;
 use super::{Layer, Origin, flags_layer};
 use crate::args::{Approve, Color, Flags};
@@ -49,7 +49,7 @@ pub(super) struct UserFile(ConfigFile);
 
 impl UserFile {
     pub(super) fn read(path: &Path, must_exist: bool) -> Result<Option<Self>> {
-        Ok(super::file::read(path, must_exist)?.map(Self))
+        Ok(read_own(path, must_exist)?.map(Self))
     }
 
     pub(super) fn selects(&self) -> Option<&str> {
@@ -203,7 +203,7 @@ pub(super) struct ProjectFile(ConfigFile);
 
 impl ProjectFile {
     pub(super) fn read(path: &Path) -> Result<Option<Self>> {
-        Ok(super::file::read(path, false)?.map(Self))
+        Ok(read_project(path)?.map(Self))
     }
 
     pub(super) fn profiles(&self) -> impl Iterator<Item = &str> {
@@ -298,7 +298,7 @@ pub(crate) fn serving_consent(flags: &Flags) -> Result<Consent> {
     if flags.trust_project
         && let Some(path) = project_file(&project_folders(&super::directory(flags)?))
     {
-        now = super::file::read(&path, false)?.map(|file| file.content());
+        now = read_project(&path)?.map(|file| file.content());
     }
     Ok(Consent::Serves(now))
 }

@@ -206,3 +206,61 @@ async fn the_flag_that_trusts_a_project_does_not_trust_what_a_client_writes_late
     server.wait_for(&path, "idle").await;
     assert_eq!(std::fs::read_to_string(dir.path().join("ran.txt")).unwrap(), "ran\n");
 }
+
+/// In a home directory, the user's own settings are inside of the directory of the task.
+#[tokio::test]
+async fn no_tool_and_no_client_writes_the_settings_of_the_user() {
+    let (dir, model) = (Project::new(), Model::start().await);
+    let config = dir.home().join(".config/looptree/config.toml");
+    let own = format!("model = \"local/scripted\"\nbase_url = \"{}\"\n", model.url());
+    write(&config, &own);
+    let home = dir.home().display().to_string();
+    let sessions = dir.path().join("sessions").display().to_string();
+    let words = ["--cwd", &home, "--sessions", &sessions, "--yes"];
+    let server = serve_with(&dir, &words, &[]).await;
+    let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    for name in
+        [".config/looptree/config.toml", ".local/share/looptree/trusted.json", ".config/looptree/AGENTS.md"]
+    {
+        let (status, said) =
+            server.call("PUT", &format!("{path}/files/content?path={name}"), Some(json!("model = 1"))).await;
+        assert!((400..500).contains(&status), "{name}: {status} {said}");
+        assert_eq!(std::fs::read_to_string(&config).unwrap(), own);
+    }
+    // A command in a sandbox cannot either; where there is no sandbox, the program says so and does nothing.
+    let mut command = dir.command();
+    command.args(words).args(["--sandbox=bwrap", "-p", "exec echo evil > .config/looptree/config.toml"]);
+    let said = finish(command, "").await;
+    assert_eq!(std::fs::read_to_string(&config).unwrap(), own, "{said:?}");
+}
+
+/// What a project's file may be: a regular file of at most 64 KiB, whose brackets are not too deep.
+#[tokio::test]
+async fn a_file_of_a_project_that_is_no_small_file_is_an_error_at_once() {
+    let dir = Project::new();
+    let file = dir.path().join(".looptree/config.toml");
+    let outside = dir.home().join("outside.toml");
+    write(&outside, "plan_only = true\n");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let texts = [
+        ("a = ".to_owned() + &"[".repeat(60_000), "recursion"),
+        ("a".repeat(70_000), "more than 65536 bytes"),
+    ];
+    for (text, why) in &texts {
+        std::fs::write(&file, text).unwrap();
+        let said = ask(&dir, dir.path(), &["-p", "hello"]).await;
+        assert!(
+            said.code == 2 && said.err.contains("config.toml") && said.err.len() < 2_000,
+            "{why}: {said:?}"
+        );
+    }
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&outside, &file).unwrap();
+    let said = ask(&dir, dir.path(), &["config"]).await;
+    assert!(said.code == 2 && said.err.contains("is a symlink"), "{said:?}");
+    std::fs::remove_file(&file).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &file, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let said = ask(&dir, dir.path(), &["config"]).await;
+    assert!(said.code == 2 && said.err.contains("config.toml"), "{said:?}");
+}

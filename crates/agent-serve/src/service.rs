@@ -331,9 +331,10 @@ impl Service {
             for (account, spent) in counted {
                 account.budget.charge(spent);
             }
-            Ok(())
+            Ok::<_, SessionError>(())
         });
-        counted.await.map(|()| ())
+        counted.await?;
+        Ok(())
     }
 
     /// Returns what the stored sessions of the account have spent.

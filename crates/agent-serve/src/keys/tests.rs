@@ -58,8 +58,7 @@ use std::time::Duration;
 
 #[test]
 fn a_key_has_room_for_bodies_up_to_its_bound_and_for_one_larger_body_alone() {
-    let mut limits = Limits::default();
-    limits.bytes_per_key = 8 << 10;
+    let limits = Limits { bytes_per_key: 8 << 10, ..Limits::default() };
     let bounds = Bounds::new(&limits);
     let part = bounds.room(3_000, None).unwrap();
     let part = bounds.room(6_000, Some(part)).unwrap();

@@ -117,7 +117,7 @@ impl BackgroundWork {
     }
 
     /// Queues the result of the call. An agent that has forgotten the call (`reset`) does not receive it.
-    pub(super) fn deliver(&self, info: &WorkInfo, result: ToolResult) {
+    pub(super) fn deliver(&self, info: &WorkInfo, result: &ToolResult) {
         let Some(agent) = self.agent() else { return };
         match agent.complete(info.call.clone(), result.clone()) {
             Ok(()) => {}

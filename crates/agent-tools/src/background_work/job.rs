@@ -158,7 +158,7 @@ impl BackgroundWork {
             fields.insert("background".to_owned(), json!({"id": info.id, "state": state.name()}));
             fields.insert("output_key".to_owned(), json!(info.output_key));
         }
-        self.deliver(&info, result);
+        self.deliver(&info, &result);
         let mut inner = self.shared.inner();
         if let Some(work) = inner.works.get_mut(&number) {
             work.delivered = true;

@@ -40,7 +40,7 @@ type Sessions = Arc<Host<Mutex<Updates>>>;
 /// Serves an editor on the standard input and output until it closes them or a signal ends the process.
 pub(crate) async fn run(flags: Flags, screen: Screen) -> Result<Exit> {
     let host: Sessions = Arc::new(Host::new(flags, screen.clone())?);
-    screen.line(&format!(
+    screen.line(format!(
         "looptree {} speaks ACP version 1 on standard input and output",
         env!("CARGO_PKG_VERSION")
     ));

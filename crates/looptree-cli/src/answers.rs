@@ -24,14 +24,14 @@ pub(crate) async fn list(store: &JsonStore, settings: &Settings, screen: &Screen
         show(run, settings, screen);
     }
     for run in found.runs.iter().filter(|r| r.questions.is_empty()) {
-        screen.line(&format!(
+        screen.line(format!(
             "session {} can be continued: {}",
             run.session_id,
             settings.resume(run.session_id.as_str())
         ));
     }
     for (id, error) in &found.unreadable {
-        screen.line(&format!("session {id} cannot be read: {error}"));
+        screen.line(format!("session {id} cannot be read: {error}"));
     }
     Ok(Exit::Done)
 }
@@ -47,7 +47,7 @@ pub(crate) fn show(run: &Unfinished, settings: &Settings, screen: &Screen) {
             asked.approval().map(|view| format!(" --hash {}", view.hash().prefix())).unwrap_or_default();
         for word in ["yes", "no"] {
             screen
-                .line(&format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
+                .line(format!("  {}", settings.command(&format!("answer {} {word}{hash}", run.session_id))));
         }
     }
 }
@@ -94,9 +94,9 @@ pub(crate) async fn answer(
         }
     };
     screen.line(question(&asked));
-    screen.line(&format!("answered: {}", if word == YesNo::Yes { "yes" } else { "no" }));
+    screen.line(format!("answered: {}", if word == YesNo::Yes { "yes" } else { "no" }));
     if left.questions.is_empty() {
-        screen.line(&format!("continue it with: {}", settings.resume(session)));
+        screen.line(format!("continue it with: {}", settings.resume(session)));
     } else {
         show(&left, settings, screen);
     }

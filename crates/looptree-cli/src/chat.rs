@@ -110,7 +110,7 @@ impl Chat<'_> {
         if was_used {
             let id = session.as_str();
             let short = id.get(..8).unwrap_or(id);
-            screen.paragraph(Style::Dim, "", &format!("{} continues this session", settings.resume(short)));
+            screen.paragraph(Style::Dim, "", format!("{} continues this session", settings.resume(short)));
         }
         Ok(())
     }
@@ -180,7 +180,7 @@ impl Chat<'_> {
         match events {
             Ok(events) => self.work(events).await,
             Err(error) => {
-                self.screen.paragraph(Style::Red, "", &format!("error: {error}"));
+                self.screen.paragraph(Style::Red, "", format!("error: {error}"));
                 Ok(Ending::Badly)
             }
         }
@@ -190,13 +190,13 @@ impl Chat<'_> {
         let model = self.setup.agent.model();
         let screen = self.screen;
         screen.line(screen.paint(Style::Bold, format!("looptree {}", env!("CARGO_PKG_VERSION"))));
-        screen.paragraph(Style::Plain, "", &format!("model: {} ({})", model.name, model.provider));
-        screen.paragraph(Style::Plain, "", &format!("directory: {}", self.setup.root.display()));
+        screen.paragraph(Style::Plain, "", format!("model: {} ({})", model.name, model.provider));
+        screen.paragraph(Style::Plain, "", format!("directory: {}", self.setup.root.display()));
         for note in &self.setup.notes {
             screen.paragraph(Style::Dim, "", note);
         }
         for failure in self.setup.servers.failures() {
-            screen.paragraph(Style::Red, "", &format!("warning: {failure}"));
+            screen.paragraph(Style::Red, "", format!("warning: {failure}"));
         }
         screen.paragraph(Style::Dim, "", commands::asked_about(&self.setup.approvals));
         screen.paragraph(Style::Dim, "", "Type a task. /help lists the commands, Ctrl-D ends the chat.");

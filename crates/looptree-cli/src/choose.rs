@@ -149,7 +149,7 @@ fn configured(text: &str, named: Option<usize>, settings: &Settings) -> Result<C
     }
     let named_key = model.api_key_env.clone();
     let mut model = model.with_secrets(environment).map_err(|e| usage(e.to_string()))?;
-    let found = key_of(&model, named_key);
+    let found = key_of(&model, named_key.as_deref());
     model.api_key = found.key;
     match key_variable(&model.provider) {
         // A server with an explicit address may need no key.
@@ -206,7 +206,7 @@ struct FoundKey {
 
 /// Returns the key of a model: the one that it has, the one of the provider's usual variable, or the one of the keyring. `named` is the
 /// variable that the settings name.
-fn key_of(model: &ModelConfig, named: Option<String>) -> FoundKey {
+fn key_of(model: &ModelConfig, named: Option<&str>) -> FoundKey {
     let usual = key_variable(&model.provider);
     let found = |key: Secret, name: &str| FoundKey {
         key: Some(key),
@@ -214,7 +214,7 @@ fn key_of(model: &ModelConfig, named: Option<String>) -> FoundKey {
         why_not: String::new(),
     };
     if let Some(key) = &model.api_key {
-        return found(key.clone(), named.as_deref().or(usual).unwrap_or_default());
+        return found(key.clone(), named.or(usual).unwrap_or_default());
     }
     if let Some((name, key)) = usual.and_then(|name| Some((name, environment(name)?))) {
         return found(Secret::new(key.trim()), name);

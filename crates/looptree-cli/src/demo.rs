@@ -31,7 +31,7 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     let cargo = match Cargo::find(settings).await {
         Ok(cargo) => cargo,
         Err(reason) => {
-            screen.line(&format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
+            screen.line(format!("The demo runs `cargo test` in a project that it writes, and {reason}."));
             screen.line(Styled::prose(&three_ways()));
             return Ok(Exit::Failed);
         }
@@ -43,10 +43,10 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
          the files, the tests and the session are real.",
     );
     let root = project::write()?;
-    screen.line(&format!("project: {}", root.display()));
+    screen.line(format!("project: {}", root.display()));
     let before = cargo.test(&root).await?;
-    screen.line(&format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
-    screen.line(&format!("> {TASK}"));
+    screen.line(format!("`cargo test` there {} now", if before { "passes" } else { "fails" }));
+    screen.line(format!("> {TASK}"));
 
     let workspace = Workspace::open(&root)?;
     let (shell, held) = crate::sandbox::shell(settings, &workspace).await?;
@@ -68,9 +68,9 @@ pub(crate) async fn run(settings: &Settings, screen: &Screen) -> Result<Exit> {
     let sessions = recorder.save().await?;
 
     let repaired = cargo.test(&root).await?;
-    screen.line(&format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
+    screen.line(format!("`cargo test` there {} now", if repaired { "passes" } else { "still fails" }));
     for id in sessions {
-        screen.line(&format!("session: {}", store.path_of(&id)?.display()));
+        screen.line(format!("session: {}", store.path_of(&id)?.display()));
     }
     screen.line(Styled::prose(&three_ways()));
     if watched.interrupted {

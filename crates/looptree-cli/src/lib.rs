@@ -9,7 +9,6 @@
 //! }
 //! ```
 #![expect(
-    clippy::print_stderr,
     clippy::disallowed_methods,
     reason = "a program that talks to the user, measures time, starts a pager, and reads its own environment"
 )]

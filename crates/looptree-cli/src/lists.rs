@@ -77,21 +77,21 @@ pub(crate) async fn config(
     for (what, path) in [("user", user), ("project", Some(project))] {
         let Some(path) = path else { continue };
         let there = if path.is_file() { "" } else { " (does not exist)" };
-        screen.line(&format!("{what}: {}{there}", path.display()));
+        screen.line(format!("{what}: {}{there}", path.display()));
     }
     let sessions = sessions_of(settings, root);
     match &sessions {
         Ok(folder) => {
             let there = if folder.is_dir() { "" } else { "; does not exist yet" };
-            screen.line(&format!("sessions: {} ({}{there})", folder.display(), settings.sessions.origin));
+            screen.line(format!("sessions: {} ({}{there})", folder.display(), settings.sessions.origin));
         }
-        Err(error) => screen.line(&format!("sessions: {}", chain(error))),
+        Err(error) => screen.line(format!("sessions: {}", chain(error))),
     }
     if paths {
         return Ok(Exit::Done);
     }
     if let Some(profile) = &settings.profile {
-        screen.line(&format!("profile: {profile}"));
+        screen.line(format!("profile: {profile}"));
     }
     let mut rows = settings.rows();
     let chosen = choose(settings).await;

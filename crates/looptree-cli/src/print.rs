@@ -40,7 +40,7 @@ async fn work(
         screen.line(note);
     }
     for failure in setup.servers.failures() {
-        screen.error_line(&format!("warning: {failure}"));
+        screen.error_line(format!("warning: {failure}"));
     }
     let mut interrupts = Interrupts::open(setup.servers.clone());
     let mut meter = Meter::default();
@@ -73,13 +73,13 @@ async fn work(
             "the session waits for an answer, so the task was not sent; looptree pending shows the question",
         );
     }
-    screen.line(&format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
+    screen.line(format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
     if let Some(budget) = agent.config().services.budget {
-        screen.line(&money::spent(&budget));
+        screen.line(money::spent(&budget));
     }
     let session = agent.session_id();
     setup.recorder.close().await?;
-    screen.line(&format!("session: {session}; {} continues it", settings.resume(session.as_str())));
+    screen.line(format!("session: {session}; {} continues it", settings.resume(session.as_str())));
     if let Some(recording) = setup.recording.take() {
         recording.save(screen)?;
     }

@@ -121,7 +121,7 @@ impl TaskRecording {
         let recorded = self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.recorder.note(NOTE, serde_json::to_value(&recorded)?);
         self.recorder.cassette().save(&self.file)?;
-        screen.line(&format!("recording: {0}; looptree replay {0} plays it", self.file.display()));
+        screen.line(format!("recording: {0}; looptree replay {0} plays it", self.file.display()));
         Ok(())
     }
 }
@@ -139,8 +139,8 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
     let Model { api, provider, id, name, context_window, max_tokens, cost } = recorded.model;
     let mut model = ModelConfig::new(api, provider, id).with_cost(cost);
     (model.name, model.context_window, model.max_tokens) = (name, context_window, max_tokens);
-    screen.line(&format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
-    screen.line(&format!("model: {} ({}), which is not called", model.name, model.provider));
+    screen.line(format!("replay: {} ({} calls of the model)", file.display(), cassette.model_calls()));
+    screen.line(format!("model: {} ({}), which is not called", model.name, model.provider));
     let approver = if recorded.can_ask { Approver::Present } else { Approver::Absent };
     let approvals = Approvals::new(recorded.approve, recorded.plan_only, approver);
     if let Some(outside) = recorded.outside {
@@ -180,7 +180,7 @@ pub(crate) async fn replay(file: &Path, screen: &Screen) -> Result<Exit> {
         events = handle.answer(asked.id.clone(), answer)?;
     };
     let replayed = replay.finish()?;
-    screen.line(&format!(
+    screen.line(format!(
         "the replay is equal to the recording: {} model calls, {} tool calls",
         replayed.model_calls, replayed.tool_calls
     ));

@@ -62,7 +62,7 @@ pub(crate) fn main() -> Exit {
     let ended = runtime.block_on(run(cli)).unwrap_or_else(|error| {
         let screen = Screen::new(Stream::Err, Color::Never);
         if error.is::<InterruptedError>() {
-            screen.error_line(&error.to_string());
+            screen.error_line(error.to_string());
             grace = SHUTDOWN_GRACE;
             return Exit::Interrupted;
         }
@@ -191,8 +191,8 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
     let approver = if chats || run.wait { Approver::Present } else { Approver::Absent };
     let at_limit = if chats || run.wait { AtLimit::Pause } else { AtLimit::Stop };
     if !chats {
-        screen.line(&format!("model: {} ({})", chosen.model.name, chosen.model.provider));
-        screen.line(&format!("directory: {}", root.display()));
+        screen.line(format!("model: {} ({})", chosen.model.name, chosen.model.provider));
+        screen.line(format!("directory: {}", root.display()));
     }
     let options = SetupOptions {
         settings: &settings,

@@ -64,7 +64,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     // Read once: later, clients can write to the directory.
     let settings = Settings::load(&flags, &root, &serving_consent(&flags)?, Broken::SkipsProject)?;
     for note in settings.warnings.iter().chain(&settings.notes) {
-        screen.error_line(&format!("warning: {note}"));
+        screen.error_line(format!("warning: {note}"));
     }
     // A missing model is found before the first client.
     let chosen = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
@@ -83,15 +83,15 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     }
     let listener =
         TcpListener::bind(args.listen).await.with_context(|| format!("cannot listen on {}", args.listen))?;
-    screen.line(&format!("model: {} ({})", chosen.model.name, chosen.model.provider));
-    screen.line(&format!("directory: {}", root.display()));
+    screen.line(format!("model: {} ({})", chosen.model.name, chosen.model.provider));
+    screen.line(format!("directory: {}", root.display()));
     screen.line(&note);
     let servers = Servers::start(&settings, &root, Vec::new(), &screen).await?;
     if !servers.are_none() {
-        screen.line(&format!("MCP servers: {}", servers.names().join(", ")));
+        screen.line(format!("MCP servers: {}", servers.names().join(", ")));
     }
     for failure in servers.failures() {
-        screen.error_line(&format!("warning: {failure}"));
+        screen.error_line(format!("warning: {failure}"));
     }
     let coder = Coder {
         settings,
@@ -114,7 +114,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
 
 async fn listen(builder: ServiceBuilder, listener: TcpListener, screen: &Screen) -> Result<()> {
     let service = builder.build()?;
-    screen.line(&format!("listening on http://{}", listener.local_addr()?));
+    screen.line(format!("listening on http://{}", listener.local_addr()?));
     service.serve(listener, told_to_end()).await?;
     Ok(())
 }

@@ -87,7 +87,7 @@ impl<T> Host<T> {
     fn settings(&self, root: &Path) -> Result<Settings> {
         let settings = Settings::load(&self.flags, root, &self.consent, Broken::SkipsProject)?;
         for warning in &settings.warnings {
-            self.screen.error_line(&format!("warning: {warning}"));
+            self.screen.error_line(format!("warning: {warning}"));
         }
         Ok(settings)
     }
@@ -125,7 +125,7 @@ impl<T> Host<T> {
         let setup = Setup::make(chosen, Connect::Own(servers), options).await?;
         let id = setup.agent.session_id();
         for note in setup.notes.iter().chain(&setup.servers.failures()) {
-            self.screen.line(&format!("session {id}: {note}"));
+            self.screen.line(format!("session {id}: {note}"));
         }
         let served = Arc::new(Served {
             setup,
@@ -171,7 +171,7 @@ impl<T> Host<T> {
             };
             let Some(id) = idle else { return };
             if let Err(error) = self.close(&id).await {
-                self.screen.error_line(&format!("session {id}: {}", crate::text::chain(&error)));
+                self.screen.error_line(format!("session {id}: {}", crate::text::chain(&error)));
             }
         }
     }
@@ -185,7 +185,7 @@ impl<T> Host<T> {
         // At the same time: a server that does not end by itself takes some seconds.
         let closing = all.iter().map(|(id, served)| async move {
             if let Err(error) = served.close().await {
-                self.screen.error_line(&format!("session {id}: {}", crate::text::chain(&error)));
+                self.screen.error_line(format!("session {id}: {}", crate::text::chain(&error)));
             }
         });
         futures_util::future::join_all(closing).await;

@@ -79,7 +79,7 @@ impl Servers {
         let names: Vec<_> = servers.iter().map(|server| server.name().to_owned()).collect();
         let waiting = async {
             tokio::time::sleep(PATIENCE).await;
-            screen.line(&format!("starting MCP servers: {} …", names.join(", ")));
+            screen.line(format!("starting MCP servers: {} …", names.join(", ")));
             std::future::pending::<Infallible>().await
         };
         let started = tokio::select! {

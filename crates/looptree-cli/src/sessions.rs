@@ -55,7 +55,7 @@ pub(crate) async fn run(
             for id in ids {
                 let id = resolve(store, &id).await?;
                 store.delete_session(&id)?;
-                screen.line(&format!("deleted {id}"));
+                screen.line(format!("deleted {id}"));
             }
             Ok(Exit::Done)
         }
@@ -111,10 +111,10 @@ async fn list(store: &JsonStore, query: &SessionQuery, screen: &Screen) -> Resul
     }
     let left = found.total.saturating_sub(found.sessions.len());
     if left > 0 {
-        screen.line(&format!("… {left} more"));
+        screen.line(format!("… {left} more"));
     }
     for (id, error) in &found.unreadable {
-        screen.line(&format!("{id} cannot be read: {error}"));
+        screen.line(format!("{id} cannot be read: {error}"));
     }
     Ok(Exit::Done)
 }
@@ -155,9 +155,9 @@ async fn show(store: &JsonStore, id: &str, as_tree: bool, screen: &Screen) -> Re
 
 /// Shows the turns of a session; `*` marks a place.
 pub(crate) fn tree(session: &Session, here: Option<&Point>, screen: &Screen) -> Result<()> {
-    screen.line(&format!("session {}", session.session_id));
+    screen.line(format!("session {}", session.session_id));
     if let Some(fork) = &session.forked_from {
-        screen.line(&format!("forked from session {}", fork.session_id));
+        screen.line(format!("forked from session {}", fork.session_id));
     }
     let end = session.end_point();
     let here = here.or(end.as_ref());
@@ -219,7 +219,7 @@ async fn fork(
     let forked = session.forked(&point, new_id(), Timestamp(u64::try_from(now.as_millis())?))?;
     store.save_session(&forked)?;
     let id = forked.session_id.as_str();
-    screen.line(&format!("{id}; {} continues it", settings.resume(id)));
+    screen.line(format!("{id}; {} continues it", settings.resume(id)));
     Ok(Exit::Done)
 }
 
@@ -242,7 +242,7 @@ async fn export(
         return Ok(if write_output(&text).is_ok() { Exit::Done } else { Exit::Unread });
     };
     write_new(path, &text)?;
-    screen.line(&format!("written: {}", path.display()));
+    screen.line(format!("written: {}", path.display()));
     Ok(Exit::Done)
 }
 
@@ -271,7 +271,7 @@ pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> R
         screen.line(if screen.live { line.cut(screen.width().saturating_sub(1)) } else { line });
     }
     if left > 0 {
-        screen.line(&format!(
+        screen.line(format!(
             "… {left} more; looptree sessions search WORD finds one, and --resume ID continues it"
         ));
     }
@@ -288,6 +288,6 @@ pub(crate) async fn pick(store: &JsonStore, can_ask: bool, screen: &Screen) -> R
         if let Some(chosen) = n.checked_sub(1).and_then(|at| found.get(at)) {
             return Ok(chosen.summary.session_id.as_str().to_owned());
         }
-        screen.line(&format!("{:?} is none of the numbers", line.trim()));
+        screen.line(format!("{:?} is none of the numbers", line.trim()));
     }
 }

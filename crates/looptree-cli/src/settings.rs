@@ -268,7 +268,7 @@ impl Settings {
 
     fn put_part(&mut self, part: Option<Part>) {
         match part {
-            Some(Part::Whole(layer)) => self.put(layer),
+            Some(Part::Whole(layer)) => self.put(*layer),
             Some(Part::Narrowed(origin, narrowing)) => self.narrow(narrowing, origin),
             None => {}
         }

@@ -72,7 +72,11 @@ fn call(folder: &Path, tool: &str, arguments: Value) -> String {
 const READERS: &[Reader] = &[
     ("AGENTS.md", |folder| {
         let folder = BoundedFolder::open(folder).unwrap();
-        format!("{:?}", block_on(folder.read_async("AGENTS.md", 64 << 10)).map(|read| read.into_text()))
+        format!(
+            "{:?}",
+            block_on(folder.read_async("AGENTS.md", 64 << 10))
+                .map(looptree::tools::bounded::Bounded::into_text)
+        )
     }),
     ("x/SKILL.md", |folder| format!("{:?}", SkillSet::load([folder]))),
     ("file", |folder| {

@@ -168,7 +168,7 @@ impl Asker<'_> {
     fn page(&self, text: &Styled, keys: &mut Keys) -> Result<()> {
         let paged = keys.paused(|| self.pager.show(text))?;
         if let Err(error) = &paged {
-            self.say(&error.to_string());
+            self.say(error.to_string());
         }
         if !paged.unwrap_or_default() {
             for line in text.lines() {

@@ -136,7 +136,7 @@ impl Chat<'_> {
             } else {
                 let mut head = format!("  {head:<16} ");
                 for part in wrap(does, self.screen.text_width().saturating_sub(head.len())) {
-                    self.screen.line(&format!("{head}{part}"));
+                    self.screen.line(format!("{head}{part}"));
                     head = " ".repeat(head.len());
                 }
             }
@@ -199,7 +199,7 @@ impl Chat<'_> {
 
     fn cost(&self) -> Result<()> {
         let chat = money::summary(&self.meter.usage, &self.meter.cost);
-        self.screen.paragraph(Style::Plain, "", &format!("this chat: {chat}"));
+        self.screen.paragraph(Style::Plain, "", format!("this chat: {chat}"));
         if let Ok(session) = self.session() {
             let summary = looptree::session::SessionSummary::of(&session);
             let usage = summary.usage;
@@ -212,11 +212,11 @@ impl Chat<'_> {
             self.screen.paragraph(
                 Style::Plain,
                 "",
-                &format!("the session: {input} tokens in, {output} out{cost}"),
+                format!("the session: {input} tokens in, {output} out{cost}"),
             );
         }
         if let Some(budget) = self.setup.agent.config().services.budget {
-            self.screen.paragraph(Style::Plain, "", &money::spent(&budget));
+            self.screen.paragraph(Style::Plain, "", money::spent(&budget));
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Chat<'_> {
         let is_short = lines.len() < self.screen.rows().saturating_sub(2);
         let paged = if is_short { Ok(false) } else { self.pager.show(&Styled::join(lines.clone())) };
         if let Err(error) = &paged {
-            self.screen.line(&error.to_string());
+            self.screen.line(error.to_string());
         }
         if !paged.unwrap_or_default() {
             lines.iter().for_each(|line| self.screen.line(line));
@@ -264,7 +264,7 @@ impl Chat<'_> {
         };
         show(&|name| !of_servers.iter().any(|(_, tools)| tools.contains(&name)));
         for (server, tools) in &of_servers {
-            self.screen.paragraph(Style::Plain, "", &format!("of the MCP server {server}:"));
+            self.screen.paragraph(Style::Plain, "", format!("of the MCP server {server}:"));
             show(&|name| tools.contains(&name));
         }
         self.screen.paragraph(Style::Dim, "", asked_about(&self.setup.approvals));
@@ -317,7 +317,7 @@ impl Chat<'_> {
         };
         agent.replace_messages(new)?;
         let after = agent.history().tokens();
-        self.screen.line(&format!("conversation shortened: {before} -> {after} tokens"));
+        self.screen.line(format!("conversation shortened: {before} -> {after} tokens"));
         Ok(())
     }
 }

@@ -130,7 +130,7 @@ impl Editor {
                 Ok(Signal::Success(text)) if text.trim().is_empty() => return Entered::Nothing,
                 Ok(Signal::Success(text)) => {
                     if let Err(error) = self.line.sync_history() {
-                        self.screen.line(&format!("the history cannot be stored: {error}"));
+                        self.screen.line(format!("the history cannot be stored: {error}"));
                     }
                     return Entered::Text(text.trim_end().to_owned());
                 }
@@ -149,7 +149,7 @@ impl Editor {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    self.screen.error_line(&format!("the terminal cannot be read: {error}"));
+                    self.screen.error_line(format!("the terminal cannot be read: {error}"));
                     return Entered::End;
                 }
             }
@@ -159,7 +159,7 @@ impl Editor {
     /// Clears the screen of the terminal.
     pub(super) fn clear_screen(&mut self) {
         if let Err(error) = self.line.clear_screen() {
-            self.screen.line(&format!("the screen cannot be cleared: {error}"));
+            self.screen.line(format!("the screen cannot be cleared: {error}"));
         }
     }
 }

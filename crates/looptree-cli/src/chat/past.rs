@@ -17,12 +17,12 @@ pub(super) fn show(history: &History, screen: &Screen) {
     let messages: Vec<_> = history.entries().collect();
     let left_out = messages.len().saturating_sub(SHOWN);
     if left_out > 0 {
-        screen.paragraph(Style::Dim, "", &format!("… {left_out} earlier messages; /tree shows the turns"));
+        screen.paragraph(Style::Dim, "", format!("… {left_out} earlier messages; /tree shows the turns"));
     }
     for message in messages.into_iter().skip(left_out) {
         let message = message.shared();
         if let Some(reason) = message.stopped_run_reason() {
-            screen.paragraph(Style::Dim, "", &format!("stopped: {reason}"));
+            screen.paragraph(Style::Dim, "", format!("stopped: {reason}"));
             continue;
         }
         match message.as_llm() {

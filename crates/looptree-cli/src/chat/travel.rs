@@ -39,7 +39,7 @@ impl Chat<'_> {
         self.screen.paragraph(
             Style::Plain,
             "",
-            &format!(
+            format!(
                 "back {}; the conversation has {} messages, and what came after it stays in the session",
                 where_is(n),
                 self.setup.agent.messages().len()
@@ -58,7 +58,7 @@ impl Chat<'_> {
         self.screen.paragraph(
             Style::Plain,
             "",
-            &format!(
+            format!(
                 "now in session {}, which continues session {} {}",
                 arrival.session_id,
                 session.session_id,
@@ -91,15 +91,15 @@ impl Chat<'_> {
         let (a, b) = (number(a)?, number(b)?);
         let session = self.session()?;
         let compared = session.compare(&place(&session, a)?, &place(&session, b)?)?;
-        self.screen.line(&format!("both begin with the same {} messages", compared.common));
+        self.screen.line(format!("both begin with the same {} messages", compared.common));
         for (n, side) in [(a, &compared.a), (b, &compared.b)] {
             let (count, tokens) = (side.messages.len(), side.usage.total_tokens);
-            self.screen.line(&format!("only {}: {count} messages ({tokens} tokens to here)", where_is(n)));
+            self.screen.line(format!("only {}: {count} messages ({tokens} tokens to here)", where_is(n)));
             for message in side.messages.iter().take(COMPARED) {
                 self.screen.paragraph(Style::Plain, "    ", said(message));
             }
             if count > COMPARED {
-                self.screen.line(&format!("    … {} more", count - COMPARED));
+                self.screen.line(format!("    … {} more", count - COMPARED));
             }
         }
         for file in &compared.files {

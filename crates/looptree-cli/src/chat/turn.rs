@@ -65,10 +65,10 @@ impl Chat<'_> {
         self.screen.paragraph(
             Style::Dim,
             "",
-            &format!("{seconds} s, {}", money::summary(&meter.usage, &meter.cost)),
+            format!("{seconds} s, {}", money::summary(&meter.usage, &meter.cost)),
         );
         if let Some(budget) = self.setup.agent.config().services.budget {
-            self.screen.paragraph(Style::Dim, "", &money::spent(&budget));
+            self.screen.paragraph(Style::Dim, "", money::spent(&budget));
         }
         self.screen.line("");
         Ok(ending)

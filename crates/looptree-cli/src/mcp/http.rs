@@ -68,7 +68,7 @@ pub(super) async fn serve(server: Server, listen: Listen, screen: &Screen) -> Re
         .with_max_request_body_bytes(MAX_BODY);
     let sessions = Arc::new(LocalSessionManager::default());
     let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
-    screen.line(&format!("listening on http://{address}{PATH}"));
+    screen.line(format!("listening on http://{address}{PATH}"));
     screen.line(&match given {
         Some(_) => format!("the token is the one of {TOKEN}"),
         None => format!("token: {token} (set {TOKEN} to choose it)"),

@@ -37,11 +37,11 @@ pub(super) async fn run(
         }
     };
     if salvaged.losses.is_empty() {
-        screen.line(&format!("session {id} is not damaged; nothing was written"));
+        screen.line(format!("session {id} is not damaged; nothing was written"));
         return Ok(Exit::Done);
     }
     for loss in &salvaged.losses {
-        screen.line(&format!("lost: {loss}"));
+        screen.line(format!("lost: {loss}"));
     }
     let missing = u64::try_from(salvaged.missing_messages())?;
     let session = salvaged.into_new_session(new_id());
@@ -53,16 +53,15 @@ pub(super) async fn run(
     match output {
         Some(path) => {
             write_new(path, &(serde_json::to_string_pretty(&session)? + "\n"))?;
-            screen.line(&format!("written: {} ({messages} messages)", path.display()));
+            screen.line(format!("written: {} ({messages} messages)", path.display()));
         }
         None => {
             store.save_session(&session)?;
             store.load_session(&new)?;
-            screen.line(&format!("session {new} has the {messages} messages that can be read"));
+            screen.line(format!("session {new} has the {messages} messages that can be read"));
             if missing > 0 {
-                screen.line(&format!(
-                    "{missing} messages between them are missing, and a note stands for each"
-                ));
+                screen
+                    .line(format!("{missing} messages between them are missing, and a note stands for each"));
             }
             screen.line(&match session.history() {
                 Ok(_) => format!("{} continues it", settings.resume(new.as_str())),
@@ -73,7 +72,7 @@ pub(super) async fn run(
             });
         }
     }
-    screen.line(&format!("the damaged session {id} was not changed"));
+    screen.line(format!("the damaged session {id} was not changed"));
     Ok(Exit::Partial)
 }
 

@@ -25,7 +25,7 @@ pub(super) async fn send(
     let sent = session::export(&telemetry, &sessions)
         .await
         .with_context(|| format!("cannot send to {}", plain(url)))?;
-    screen.line(&format!("sent: {} spans in {} traces", sent.spans, sent.traces));
+    screen.line(format!("sent: {} spans in {} traces", sent.spans, sent.traces));
     Ok(Exit::Done)
 }
 

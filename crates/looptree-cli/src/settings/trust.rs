@@ -184,7 +184,7 @@ impl Consent {
 /// A part of a project's file that applies, and its profile.
 #[derive(Debug, Clone)]
 pub(super) enum Part {
-    Whole(Sourced),
+    Whole(Box<Sourced>),
     Narrowed(Origin, Narrowing),
 }
 
@@ -244,7 +244,7 @@ impl ProjectFile {
         };
         if agrees {
             let whole = |profile: Option<&str>, layer: &Layer| {
-                Part::Whole(Sourced { origin: origin(profile), layer: Trusted(layer.clone()) })
+                Part::Whole(Box::new(Sourced { origin: origin(profile), layer: Trusted(layer.clone()) }))
             };
             return Ok(ProjectParts {
                 top: Some(whole(None, &file.layer)),
@@ -336,11 +336,11 @@ impl ConfigFile {
     /// Shows the file and asks whether it applies.
     fn ask(&self, names: &[&str]) -> Result<bool> {
         let screen = Screen::new(Stream::Err, Color::Never);
-        screen.line(&format!("The project's own configuration {} wants to set:", self.path.display()));
+        screen.line(format!("The project's own configuration {} wants to set:", self.path.display()));
         for line in self.text.lines() {
             screen.line(format!("  | {line}"));
         }
-        screen.line(&format!("These settings can reduce your protection: {}.", names.join(", ")));
+        screen.line(format!("These settings can reduce your protection: {}.", names.join(", ")));
         forget_typed()?;
         screen.ask("Use them? You are asked again if the file changes. [y/N] ");
         let answer = read_marked()?;

@@ -42,7 +42,8 @@ async fn bounded(dir: &Project, model: &Model, words: &[&str]) -> Said {
 #[tokio::test]
 async fn what_a_repository_places_at_the_start_costs_bounded_time_and_memory() {
     let brackets = |open: &str| format!("---\nname: x\ndescription: x\nx: {}\n---\n", open.repeat(4_000));
-    let place: [(&str, &str, &dyn Fn(&Path)); 9] = [
+    type Place<'a> = (&'a str, &'a str, &'a dyn Fn(&Path));
+    let place: [Place<'_>; 9] = [
         ("AGENTS.md", "the rest is left out", &|path| sparse(path)),
         ("AGENTS.md", "not a regular file", &|path| pipe(path)),
         ("AGENTS.md", "is not followed here", &|path| symlink("/dev/zero", path).unwrap()),

@@ -21,7 +21,8 @@ fn settings(file: &str, words: &[&str]) -> Settings {
 fn an_address_and_a_variable_apply_only_to_the_model_and_the_address_that_they_are_set_for() {
     const LOCAL: &str = "model = \"local/a\"\nbase_url = \"http://mine\"\napi_key_env = \"MINE\"\n";
     // The file, the command line, the provider, the address and the variable that apply, and what is named as unused.
-    let rows: [(&str, &[&str], &str, Option<&str>, Option<&str>, &[&str]); 12] = [
+    type Row<'a> = (&'a str, &'a [&'a str], &'a str, Option<&'a str>, Option<&'a str>, &'a [&'a str]);
+    let rows: [Row<'_>; 12] = [
         (LOCAL, &[], "local", Some("http://mine"), Some("MINE"), &[]),
         (LOCAL, &["--model=local/b"], "local", Some("http://mine"), Some("MINE"), &[]),
         (LOCAL, &["--model=anthropic/b"], "anthropic", None, None, &["base_url", "api_key_env"]),

@@ -52,11 +52,11 @@ fn a_line_of_a_million_brackets_is_shown_whole_within_bounded_work() {
         let mut markdown = Markdown::default();
         let mut shown = String::new();
         for _ in 0..125_000 {
-            shown.push_str(&markdown.push(piece, &screen));
+            shown.push_str(markdown.push(piece, &screen).as_str());
             assert!(markdown.unfinished().len() <= MAX_RENDERED);
         }
-        shown.push_str(&markdown.push(end, &screen));
-        shown.push_str(&markdown.end(&screen));
+        shown.push_str(markdown.push(end, &screen).as_str());
+        shown.push_str(markdown.end(&screen).as_str());
         assert!(shown.len() > 100_000, "{piece}: {}", shown.len());
     }
 }

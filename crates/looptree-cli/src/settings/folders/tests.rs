@@ -54,7 +54,7 @@ fn a_folder_above_of_another_user_does_not_count() {
         println!("skipped: only root can give a folder to another user");
         return;
     }
-    assert_eq!(project_folders(&root).folders, [root.clone()]);
+    assert_eq!(project_folders(&root).folders, std::slice::from_ref(&root));
     assert_eq!(project_folders(&root).foreign, Some(top));
 }
 

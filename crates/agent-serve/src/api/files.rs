@@ -89,6 +89,7 @@ pub(super) async fn list(
     Params(query): Params<PathQuery>,
 ) -> Result<Json<Folder>, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
+    let _read = service.read(&account).await?;
     let (entries, total) =
         blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(|error| refused(&error))?;
     let entries = entries.into_iter().map(|entry| EntryBody {

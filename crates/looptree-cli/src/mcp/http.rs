@@ -1,7 +1,8 @@
 //! The server over HTTP: a bearer token, the names of the host, and no requests of web pages.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 use axum::Router;
@@ -11,8 +12,10 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
+use futures_util::StreamExt as _;
 use looptree::model::Secret;
 use looptree::serve::serving::{ConnectionLimits, Seat, serve_routes};
+use rmcp::transport::streamable_http_server::session::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use subtle::ConstantTimeEq as _;
@@ -32,7 +35,8 @@ const MIN_TOKEN: usize = 16;
 const MAX_BODY: usize = 4 << 20;
 /// The maximum number of connections whose requests have the token at the same time.
 const MAX_CONNECTIONS: usize = 64;
-/// The maximum number of sessions of clients. A session that is idle for 5 minutes ends.
+/// The maximum number of sessions of clients. A session that is idle for 5 minutes ends; for another client, the one that is idle for
+/// the longest time ends at once.
 const MAX_SESSIONS: usize = 64;
 /// The header of the requests of a session.
 const SESSION: &str = "mcp-session-id";
@@ -73,7 +77,7 @@ pub(super) async fn serve(server: Server, listen: Listen, screen: &Screen) -> Re
         Some(_) => format!("the token is the one of {TOKEN}"),
         None => format!("token: {token} (set {TOKEN} to choose it)"),
     });
-    let guard = Arc::new(Guard { token: Secret::new(token), sessions });
+    let guard = Arc::new(Guard { token: Secret::new(token), sessions, uses: Arc::default() });
     let routes =
         Router::new().route_service(PATH, service).layer(middleware::from_fn_with_state(guard, guarded));
     let mut limits = ConnectionLimits::default();
@@ -87,6 +91,61 @@ pub(super) async fn serve(server: Server, listen: Listen, screen: &Screen) -> Re
 struct Guard {
     token: Secret,
     sessions: Arc<LocalSessionManager>,
+    /// The use of each session, by its id.
+    uses: Arc<Mutex<BTreeMap<String, SessionUse>>>,
+}
+
+/// When a session was used last, and its answers that are not complete.
+struct SessionUse {
+    last: Instant,
+    open: usize,
+}
+
+/// An answer of a session, until it is complete.
+struct OpenAnswer {
+    uses: Arc<Mutex<BTreeMap<String, SessionUse>>>,
+    session: String,
+}
+
+impl Drop for OpenAnswer {
+    fn drop(&mut self) {
+        if let Some(used) = locked(&self.uses).get_mut(&self.session) {
+            used.open = used.open.saturating_sub(1);
+            used.last = Instant::now();
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Guard {
+    fn begin_answer(&self, session: &str) -> OpenAnswer {
+        let mut uses = locked(&self.uses);
+        let used = uses.entry(session.to_owned()).or_insert(SessionUse { last: Instant::now(), open: 0 });
+        used.last = Instant::now();
+        used.open = used.open.saturating_add(1);
+        OpenAnswer { uses: Arc::clone(&self.uses), session: session.to_owned() }
+    }
+
+    /// Makes room for another session: ends the one that is idle for the longest time. Returns whether there is room.
+    async fn make_room(&self) -> bool {
+        let known: BTreeSet<String> =
+            self.sessions.sessions.read().await.keys().map(ToString::to_string).collect();
+        if known.len() < MAX_SESSIONS {
+            return true;
+        }
+        let idle = {
+            let mut uses = locked(&self.uses);
+            uses.retain(|session, _| known.contains(session));
+            let idle = uses.iter().filter(|(_, used)| used.open == 0).min_by_key(|(_, used)| used.last);
+            idle.map(|(session, _)| session.clone())
+        };
+        let Some(session) = idle else { return false };
+        locked(&self.uses).remove(&session);
+        self.sessions.close_session(&session.into()).await.is_ok()
+    }
 }
 
 /// Forwards a request that has the token and whose body arrives in time.
@@ -105,16 +164,26 @@ async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) 
     if let Some(Err(busy)) = request.extensions().get::<Seat>().map(Seat::admit) {
         return refusal(StatusCode::SERVICE_UNAVAILABLE, busy.to_string());
     }
-    let begins = request.method() == Method::POST && !request.headers().contains_key(SESSION);
-    if begins && guard.sessions.sessions.read().await.len() >= MAX_SESSIONS {
-        let text = format!(
-            "{MAX_SESSIONS} sessions of clients are open; end one, or wait until one is idle for 5 minutes"
-        );
+    let session = request.headers().get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
+    if request.method() == Method::POST && session.is_none() && !guard.make_room().await {
+        let text =
+            format!("{MAX_SESSIONS} sessions of clients are open, and all of them wait for answers; end one");
         return refusal(StatusCode::SERVICE_UNAVAILABLE, text);
     }
     let (head, body) = request.into_parts();
     match tokio::time::timeout(BODY_TIME, to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
+        Ok(Ok(body)) => {
+            let open = session.map(|session| guard.begin_answer(&session));
+            let answer = next.run(Request::from_parts(head, Body::from(body))).await;
+            let begun = answer.headers().get(SESSION).and_then(|id| id.to_str().ok());
+            let Some(open) = open.or_else(|| Some(guard.begin_answer(begun?))) else { return answer };
+            let (head, body) = answer.into_parts();
+            // The answer is open until its body has been sent.
+            let body = body.into_data_stream().inspect(move |_| {
+                let _ = &open;
+            });
+            Response::from_parts(head, Body::from_stream(body))
+        }
         Ok(Err(_)) => {
             let text = format!("the body broke off, or is larger than {MAX_BODY} bytes");
             refusal(StatusCode::PAYLOAD_TOO_LARGE, text)

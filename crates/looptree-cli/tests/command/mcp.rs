@@ -290,18 +290,25 @@ async fn over_http_connections_without_the_token_keep_no_client_out() {
     // Sessions are bounded, too.
     let begin = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "greedy", "version": "1"}}});
-    let mut refused = None;
-    for _ in 0..80 {
+    let post = |session: Option<String>| {
         let request = reqwest::Client::new().post(&url).bearer_auth(TOKEN).body(begin.to_string());
         let request = request.header("accept", "application/json, text/event-stream");
-        let answer = request.header("content-type", "application/json").send().await.unwrap();
-        if answer.status().as_u16() != 200 {
-            refused = Some((answer.status().as_u16(), answer.text().await.unwrap()));
-            break;
-        }
+        let request = request.header("content-type", "application/json");
+        session.into_iter().fold(request, |request, id| request.header("mcp-session-id", id)).send()
+    };
+    let mut sessions = Vec::new();
+    for _ in 0..80 {
+        let answer = post(None).await.unwrap();
+        assert_eq!(answer.status().as_u16(), 200);
+        sessions.push(answer.headers()["mcp-session-id"].to_str().unwrap().to_owned());
+        // Read to its end, so that the session is idle.
+        answer.text().await.unwrap();
     }
-    let (status, text) = refused.expect("sessions are not bounded");
-    assert!(status == 503 && text.contains("64 sessions"), "{status} {text}");
+    // The sessions that were idle for the longest time have ended.
+    for (n, is_open) in [(0, false), (15, false), (16, true), (79, true)] {
+        let answer = post(Some(sessions[n].clone())).await.unwrap();
+        assert_eq!(answer.status().as_u16() != 404, is_open, "{n}: {}", answer.status());
+    }
     drop(held);
     child.start_kill().unwrap();
 }

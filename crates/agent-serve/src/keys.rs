@@ -190,8 +190,10 @@ impl Account {
     }
 }
 
-/// Returns the name of the key that made the session with this agent id; `None` for a session of another program.
-pub(crate) fn key_of_owner(agent_id: &str) -> Option<&str> {
+/// Returns the name of the key whose conversation the session with this agent id is; `None` for a session of another program. A
+/// program that shares its store with the service uses it to tell the sessions of clients from its own.
+#[must_use]
+pub fn owning_key(agent_id: &str) -> Option<&str> {
     agent_id.strip_prefix(OWNER)
 }
 

@@ -44,7 +44,7 @@ pub mod serving;
 #[doc(inline)]
 pub use agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};
 #[doc(inline)]
-pub use keys::{Key, KeyError};
+pub use keys::{Key, KeyError, owning_key};
 #[doc(inline)]
 pub use limits::{Limits, VanishedClient};
 #[doc(inline)]

@@ -26,7 +26,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 use crate::agents::{AgentFactory, ConversationRef};
 use crate::conversation::{Conversation, Shared, StartError, Started};
-use crate::keys::{Account, Accounts, Key, KeyError, key_of_owner};
+use crate::keys::{Account, Accounts, Key, KeyError, owning_key};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
@@ -66,7 +66,7 @@ pub(crate) struct Inner {
     pub(crate) shared: Arc<Shared>,
     pub(crate) registry: Registry,
     pub(crate) accounts: Accounts,
-    pub(crate) reads: Semaphore,
+    pub(crate) reads: Arc<Semaphore>,
     pub(crate) closing: CancellationToken,
     /// Set when the budgets of the keys have what was spent before.
     counted: OnceCell<()>,
@@ -236,7 +236,7 @@ impl ServiceBuilder {
             registry: Registry::new(Arc::clone(&shared), closing.clone()),
             accounts: Accounts::new(&self.keys, &shared.limits)?,
             shared,
-            reads: Semaphore::new(MAX_READS),
+            reads: Arc::new(Semaphore::new(MAX_READS)),
             closing,
             counted: OnceCell::new(),
             agents,
@@ -276,7 +276,7 @@ impl Service {
             tracing::warn!(session = %id, %error, "a session could not be read, so its run is not resumed");
         }
         for run in found.runs {
-            let key = key_of_owner(run.agent_id.as_str());
+            let key = owning_key(run.agent_id.as_str());
             let Some(account) = key.and_then(|key| self.inner.accounts.named(key)) else { continue };
             if !run.questions.is_empty() {
                 continue;

@@ -94,7 +94,9 @@ impl SearchPath {
     pub fn new(variable: &OsStr, writable: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
         let variable = if variable.is_empty() { OsStr::new(SYSTEM_PATH) } else { variable };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
-        let writable = writable.into_iter().map(|folder| real(folder.as_ref())).collect();
+        let writable = writable.into_iter().map(|folder| real(folder.as_ref()));
+        // Whoever wrote the repository chose its programs, also if the work is in a folder of it.
+        let writable = writable.map(|folder| enclosing_repository(&folder).unwrap_or(folder)).collect();
         let mut search = Self { folders: Vec::new(), skipped: Vec::new(), writable };
         for folder in std::env::split_paths(variable).filter(|folder| folder.is_absolute()) {
             match folder.canonicalize() {
@@ -157,7 +159,7 @@ impl SearchPath {
         }
     }
 
-    fn writable_around(&self, real: &Path) -> Option<&Path> {
+    pub(crate) fn writable_around(&self, real: &Path) -> Option<&Path> {
         self.writable.iter().find(|folder| real.starts_with(folder)).map(PathBuf::as_path)
     }
 }
@@ -246,6 +248,13 @@ fn is_executable(metadata: &std::fs::Metadata) -> bool {
     #[cfg(not(unix))]
     let may_run = true;
     metadata.is_file() && may_run
+}
+
+/// Returns the root of the repository that has a folder. A home directory that is a repository is none: the user's own programs are in it.
+fn enclosing_repository(folder: &Path) -> Option<PathBuf> {
+    let root = folder.ancestors().find(|above| above.join(".git").exists())?;
+    let home = environment::variable("HOME").map(PathBuf::from).and_then(|home| home.canonicalize().ok());
+    home.is_none_or(|home| !home.starts_with(root)).then(|| root.to_path_buf())
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use looptree::tools::sandbox::{Network, SandboxKind};
 
 use crate::args::SandboxChoice;
 use crate::settings::Settings;
-use crate::setup::user_folders;
+use crate::setup::user_paths;
 use crate::text::chain;
 
 /// What of Cargo's home commands may read: its credentials are not among it.
@@ -35,12 +35,17 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         rules = rules.with_write_root(root);
     }
     // In a home directory, a command could write where keys go.
-    for folder in user_folders() {
-        let above = folder.ancestors().find_map(|above| above.canonicalize().ok());
-        if above.zip(workspace.root()).is_some_and(|(above, root)| above.starts_with(root)) {
-            std::fs::create_dir_all(&folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
-            rules = rules.with_read_root(folder);
+    for path in user_paths(settings) {
+        let above = path.ancestors().find_map(|above| above.canonicalize().ok());
+        if above.zip(workspace.root()).is_none_or(|(above, root)| !above.starts_with(root)) {
+            continue;
+        }
+        // The folders come first: in them, no file is created afterwards.
+        if path.file_name().is_some_and(|name| name == "looptree") {
+            std::fs::create_dir_all(&path).with_context(|| format!("cannot create {}", path.display()))?;
+        }
+        if let Ok(real) = path.canonicalize() {
+            rules = rules.with_read_root(real);
         }
     }
     // A home cannot be read, so the compiler there is named by hand.

@@ -177,6 +177,6 @@ impl Coder {
         if let Some(end) = session.end_point() {
             watch.adopt(&session.files_at(&end)?);
         }
-        Ok(ServedAgent::from(agent).with_workspace(workspace(&root)?))
+        Ok(ServedAgent::from(agent).with_workspace(workspace(&self.settings, &root)?))
     }
 }

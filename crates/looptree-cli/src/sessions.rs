@@ -11,8 +11,9 @@ use looptree::Timestamp;
 use looptree::identity::SessionId;
 use looptree::otel::Content;
 use looptree::prelude::*;
+use looptree::serve::owning_key;
 use looptree::session::{
-    FoundSessions, OutlineTurn, Point, Session, SessionQuery, SessionSummary, pi, to_markdown,
+    FoundSession, FoundSessions, OutlineTurn, Point, Session, SessionQuery, SessionSummary, pi, to_markdown,
 };
 
 use crate::args::{Form, Sessions};
@@ -93,7 +94,11 @@ pub(crate) fn among(ids: &[SessionId], text: &str) -> Result<String> {
 /// Returns the newest session that is not the one of a sub-agent.
 pub(crate) async fn newest(store: &JsonStore) -> Result<String> {
     let found = store.find_sessions(&SessionQuery::new().page(0, 100)).await?;
-    let newest = found.sessions.into_iter().find(|found| found.summary.parent_session_id.is_none());
+    // What a client of the service wrote must not act with the permissions of the user.
+    let is_own = |found: &FoundSession| {
+        found.summary.parent_session_id.is_none() && owning_key(found.summary.agent_id.as_str()).is_none()
+    };
+    let newest = found.sessions.into_iter().find(is_own);
     let newest = newest.map(|found| found.summary.session_id.as_str().to_owned());
     newest.ok_or_else(|| usage("this directory has no session to continue"))
 }

@@ -312,6 +312,14 @@ impl Settings {
         self.suggested_model.as_ref()
     }
 
+    /// Returns the user's file, if there is one.
+    pub(crate) fn user_file(&self) -> Option<&Path> {
+        self.layers.iter().find_map(|source| match &source.origin {
+            Origin::File(path, _) => Some(path.as_path()),
+            _ => None,
+        })
+    }
+
     /// Returns the layers that the user controls, the strongest one last.
     pub(crate) fn layers(&self) -> &[Sourced] {
         &self.layers

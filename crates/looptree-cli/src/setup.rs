@@ -109,7 +109,7 @@ impl Setup {
         notes.extend(chosen.notes);
         let model = chosen.model;
         let sessions = sessions_of(settings, root)?;
-        let workspace = workspace(root)?;
+        let workspace = workspace(settings, root)?;
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
         notes.push(held);
         let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
@@ -191,22 +191,24 @@ impl Setup {
 
 /// Opens the directory of the task. The folders with the user's own settings and data, which can be inside of it, are protected: a
 /// tool that writes them would decide where keys go.
-pub(crate) fn workspace(root: &Path) -> Result<Workspace> {
+pub(crate) fn workspace(settings: &Settings, root: &Path) -> Result<Workspace> {
     let mut workspace = Workspace::open(root)?;
-    for folder in user_folders() {
-        workspace = workspace.with_protected(folder)?;
+    for path in user_paths(settings) {
+        workspace = workspace.with_protected(path)?;
     }
     Ok(workspace)
 }
 
-/// Returns the folders with the user's own settings and data.
-pub(crate) fn user_folders() -> Vec<PathBuf> {
+/// Returns the folders and files with the user's own settings and data. The files can be links to elsewhere.
+pub(crate) fn user_paths(settings: &Settings) -> Vec<PathBuf> {
     let platform = etcetera::base_strategy::choose_native_strategy().ok();
-    platform
-        .iter()
-        .flat_map(|p| [p.config_dir(), p.data_dir()])
-        .map(|folder| folder.join("looptree"))
-        .collect()
+    let folders = platform.iter().flat_map(|p| [p.config_dir(), p.data_dir()]);
+    let mut paths: Vec<PathBuf> = folders.map(|folder| folder.join("looptree")).collect();
+    if let Some(own) = paths.first().cloned() {
+        paths.extend(["config.toml", "AGENTS.md", "skills"].map(|name| own.join(name)));
+    }
+    paths.extend(settings.user_file().map(Path::to_path_buf));
+    paths
 }
 
 /// Returns the names of the tools of an agent.

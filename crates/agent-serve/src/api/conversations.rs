@@ -1,5 +1,7 @@
 //! Conversations: create, list, read, delete, prompt, steer, follow up, resume, abort.
 
+use std::sync::Arc;
+
 use agent_core::{AgentMessage, Content, ImageContent, Message, SessionId, Timestamp, Usage};
 use agent_session::{LoopStatus, Order, Session, SessionQuery, SessionSummary, SortBy};
 use axum::Json;
@@ -9,7 +11,7 @@ use base64::Engine as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{AcquireError, SemaphorePermit};
+use tokio::sync::AcquireError;
 
 use super::error::ApiError;
 use super::extract::{Body, Caller, InPath, Params};
@@ -232,9 +234,8 @@ pub(super) async fn list(
         .with_agent(account.owner())
         .sorted(SortBy::LastActive, Order::Descending)
         .page(offset, limit);
-    let read = service.read(&account).await?;
-    let found = service.inner.shared.store.find_sessions(&query).await?;
-    drop(read);
+    let store = Arc::clone(&service.inner.shared.store);
+    let found = service.read(&account, async move { store.find_sessions(&query).await }).await??;
     let mut conversations = Vec::new();
     for session in found.sessions {
         let running = service.is_running(&session.summary.session_id).await;
@@ -413,23 +414,31 @@ pub(super) async fn abort(
 impl Service {
     /// Returns the session of a conversation of the account as it is stored.
     pub(super) async fn session(&self, account: &Account, id: &SessionId) -> Result<Session, ApiError> {
-        let _read = self.read(account).await?;
-        let session = self.inner.shared.store.load_session(id.as_str()).await?.into_session();
+        let (store, loaded) = (Arc::clone(&self.inner.shared.store), id.clone());
+        let read = async move { store.load_session(loaded.as_str()).await };
+        let session = self.read(account, read).await??.into_session();
         if session.agent_id.as_str() != account.owner() {
             return Err(OpenError::NotFound(id.clone()).into());
         }
         Ok(session)
     }
 
-    /// Waits until the store or the workspace can be read for the account. Each key has few reads at once, so that the others do
-    /// not wait for all of them.
-    pub(super) async fn read<'a>(
-        &'a self,
-        account: &'a Account,
-    ) -> Result<[SemaphorePermit<'a>; 2], ApiError> {
+    /// Reads the store or the workspace for the account. Each key has few reads at once, so that the others do not wait for all of
+    /// them. A read goes to its end and counts until then, also if the client closes the connection.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        account: &Account,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, ApiError> {
         let closed = |error: AcquireError| ApiError::internal(&error);
-        let own = account.bounds.reads.acquire().await.map_err(closed)?;
-        Ok([own, self.inner.reads.acquire().await.map_err(closed)?])
+        let own = Arc::clone(&account.bounds.reads).acquire_owned().await.map_err(closed)?;
+        let shared = Arc::clone(&self.inner.reads).acquire_owned().await.map_err(closed)?;
+        let reading = tokio::spawn(async move {
+            let read = work.await;
+            drop((own, shared));
+            read
+        });
+        reading.await.map_err(|error| ApiError::internal(&error))
     }
 
     pub(super) async fn is_running(&self, id: &SessionId) -> bool {

@@ -89,9 +89,8 @@ pub(super) async fn list(
     Params(query): Params<PathQuery>,
 ) -> Result<Json<Folder>, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
-    let _read = service.read(&account).await?;
-    let (entries, total) =
-        blocking(move || workspace.list(&query.path, MAX_ENTRIES)).await?.map_err(|error| refused(&error))?;
+    let list = blocking(move || workspace.list(&query.path, MAX_ENTRIES));
+    let (entries, total) = service.read(&account, list).await??.map_err(|error| refused(&error))?;
     let entries = entries.into_iter().map(|entry| EntryBody {
         name: entry.name,
         kind: match entry.kind {
@@ -113,8 +112,8 @@ pub(super) async fn content(
 ) -> Result<Response, ApiError> {
     let workspace = workspace(&service, &account, id).await?;
     let limit = service.inner.shared.limits.file_bytes;
-    let _read = service.read(&account).await?;
-    let content = blocking(move || workspace.read_bytes(&query.path, limit)).await?;
+    let content = blocking(move || workspace.read_bytes(&query.path, limit));
+    let content = service.read(&account, content).await??;
     let content = content.map_err(|error| match error {
         ReadFileBytesError::Path(error) => refused(&error),
         error => ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", error.to_string()),
@@ -138,9 +137,8 @@ pub(super) async fn upload(
     let workspace = workspace(&service, &account, id).await?;
     let content = read(request, &service, service.inner.shared.limits.upload_bytes).await?;
     let bytes = content.bytes.len();
-    blocking(move || workspace.write_bytes(&query.path, &content.bytes))
-        .await?
-        .map_err(|error| refused(&error))?;
+    let write = blocking(move || workspace.write_bytes(&query.path, &content.bytes));
+    service.read(&account, write).await??.map_err(|error| refused(&error))?;
     Ok(Json(Written { bytes }))
 }
 

@@ -1,5 +1,7 @@
 //! Questions of runs, and their answers.
 
+use std::sync::Arc;
+
 use agent_core::event::Printable;
 use agent_core::{Answer, Question, SessionId};
 use agent_session::LoadedSession;
@@ -107,9 +109,8 @@ pub(super) async fn list(
     State(service): State<Service>,
     Caller(account): Caller,
 ) -> Result<Json<QuestionList>, ApiError> {
-    let read = service.read(&account).await?;
-    let found = service.inner.shared.store.list_unfinished().await?;
-    drop(read);
+    let store = Arc::clone(&service.inner.shared.store);
+    let found = service.read(&account, async move { store.list_unfinished().await }).await??;
     let owner = account.owner();
     let own = found.runs.iter().filter(|run| run.agent_id.as_str() == owner);
     let questions = own.flat_map(|run| {

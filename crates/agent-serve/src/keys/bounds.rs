@@ -20,7 +20,7 @@ pub(crate) struct Bounds {
     pub(crate) conversations: Bound,
     /// The bodies that are being received or sent, in units.
     bodies: Bound,
-    pub(crate) reads: Semaphore,
+    pub(crate) reads: Arc<Semaphore>,
 }
 
 /// A number of places.
@@ -49,7 +49,7 @@ impl Bounds {
             streams: Bound::new(limits.streams_per_key),
             conversations: Bound::new(limits.conversations_per_key),
             bodies: Bound::new(limits.bytes_per_key.div_ceil(UNIT).min(u32::MAX as usize)),
-            reads: Semaphore::new(READS),
+            reads: Arc::new(Semaphore::new(READS)),
         }
     }
 

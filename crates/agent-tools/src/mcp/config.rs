@@ -251,7 +251,9 @@ impl Entry<'_> {
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return Err(self.problem("url", "it does not begin with http:// or https://"));
         }
-        let mut server = McpServer::http(self.server, url);
+        let raw = entry.get("url").and_then(Value::as_str).unwrap_or_default();
+        let secrets = variables(raw).filter_map(|name| (self.variable)(name)).map(Secret::from);
+        let mut server = McpServer::http(self.server, url).with_url_secrets(secrets.collect());
         for (name, value) in self.pairs(entry, "headers")? {
             server = server.with_header(name, Secret::from(value));
         }
@@ -299,6 +301,12 @@ impl Entry<'_> {
             problem: problem.to_owned(),
         }
     }
+}
+
+/// Returns the names of the variables in a text.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    let inside = text.split("${").skip(1).filter_map(|rest| rest.split_once('}'));
+    inside.map(|(inside, _)| inside.split_once(":-").map_or(inside, |(name, _)| name))
 }
 
 /// Substitutes variables. Their values are not expanded again.

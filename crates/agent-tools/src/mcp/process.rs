@@ -53,7 +53,7 @@ impl Process {
         variables.insert("PATH".into(), search.variable());
         spec.sandbox.check_program(&search)?;
         let private = match (&spec.folder, spec.sandbox.kind()) {
-            (None, SandboxKind::None) => Some(start_folder::create().map_err(StartError::Spawn)?),
+            (None, SandboxKind::None) => Some(start_folder::create(&search).map_err(StartError::Spawn)?),
             _ => None,
         };
         let folder = private.as_ref().map(|folder| folder.path().to_path_buf());

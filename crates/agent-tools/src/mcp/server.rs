@@ -92,6 +92,8 @@ impl StdioTransport {
 #[derive(Clone)]
 pub struct HttpTransport {
     pub(super) url: String,
+    /// The parts of the address that come from variables.
+    pub(super) url_secrets: Vec<Secret>,
     pub(super) headers: Vec<(String, Secret)>,
     pub(super) bearer: Option<Secret>,
     pub(super) client: Option<reqwest::Client>,
@@ -139,6 +141,7 @@ impl McpServer {
     pub fn http(name: impl Into<String>, url: impl Into<String>) -> Self {
         let transport = HttpTransport {
             url: url.into(),
+            url_secrets: Vec::new(),
             headers: Vec::new(),
             bearer: None,
             client: None,
@@ -355,6 +358,11 @@ impl McpServer {
         self
     }
 
+    /// Sets the parts of the address that must not appear in texts.
+    pub(super) fn with_url_secrets(self, secrets: Vec<Secret>) -> Self {
+        self.http_with(|http| http.url_secrets = secrets)
+    }
+
     /// Changes the transport of a server over HTTP. Does nothing to a child.
     fn http_with(mut self, change: impl FnOnce(&mut HttpTransport)) -> Self {
         if let McpTransport::Http(http) = &mut self.transport {
@@ -370,7 +378,8 @@ impl McpServer {
                 Secrets::new(stdio.env.values().map(|value| value.to_string_lossy().into_owned().into()))
             }
             McpTransport::Http(http) => {
-                Secrets::new(http.headers.iter().map(|(_, value)| value.clone()).chain(http.bearer.clone()))
+                let of_headers = http.headers.iter().map(|(_, value)| value);
+                Secrets::new(of_headers.chain(&http.bearer).chain(&http.url_secrets).cloned())
             }
         }
     }
@@ -412,7 +421,8 @@ impl fmt::Debug for StdioTransport {
 impl fmt::Debug for HttpTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpTransport")
-            .field("url", &self.url.split('?').next().unwrap_or_default())
+            // The path and the query can have a secret.
+            .field("url", &self.url.splitn(4, ['/', '?', '#']).take(3).collect::<Vec<_>>().join("/"))
             .field("headers", &self.headers.iter().map(|(name, _)| name).collect::<Vec<_>>())
             .field("bearer", &self.bearer.is_some())
             .finish_non_exhaustive()

@@ -9,15 +9,18 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use crate::environment;
+use crate::program::SearchPath;
 
-/// Creates an empty folder that only this user can access. Dropping it removes it.
-pub(super) fn create() -> io::Result<TempDir> {
+/// Creates an empty folder that only this user can access, outside of the folders that commands can write to. Dropping it removes it.
+pub(super) fn create(search: &SearchPath) -> io::Result<TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix("looptree-mcp-");
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let places: Vec<PathBuf> = places().filter_map(|place| place.canonicalize().ok()).collect();
-    let own = places.iter().filter(|place| place.ancestors().all(is_closed));
+    let is_own =
+        |place: &&PathBuf| place.ancestors().all(is_closed) && search.writable_around(place).is_none();
+    let own = places.iter().filter(is_own);
     let folder = own.map(|place| builder.tempdir_in(place)).find_map(Result::ok);
     folder.map_or_else(|| builder.tempdir_in(std::env::temp_dir().canonicalize()?), Ok)
 }

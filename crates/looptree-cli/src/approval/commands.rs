@@ -100,9 +100,10 @@ fn takes_value(options: &str, option: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether an operand or a value stays inside of the directory as a path: with others, `git diff` compares any two files.
+/// Returns whether an operand or a value stays inside of the directory as a path: with others, `git diff` compares any two files. A
+/// compiler reads further options from the file behind an `@`.
 fn is_inside(word: &str) -> bool {
-    !word.starts_with('/') && word.split('/').all(|part| part != "..")
+    !word.starts_with(['/', '@']) && word.split('/').all(|part| part != "..")
 }
 
 /// Returns the program and the subcommand that a line runs with allowed arguments, as `cargo test`. A line of several commands runs the

@@ -35,8 +35,7 @@ const MIN_TOKEN: usize = 16;
 const MAX_BODY: usize = 4 << 20;
 /// The maximum number of connections whose requests have the token at the same time.
 const MAX_CONNECTIONS: usize = 64;
-/// The maximum number of sessions of clients. A session that is idle for 5 minutes ends; for another client, the one that is idle for
-/// the longest time ends at once.
+/// The maximum number of sessions of clients. For another client, the session that is idle for the longest time ends.
 const MAX_SESSIONS: usize = 64;
 /// The header of the requests of a session.
 const SESSION: &str = "mcp-session-id";
@@ -70,7 +69,10 @@ pub(super) async fn serve(server: Server, listen: Listen, screen: &Screen) -> Re
         .with_allowed_origins(origins)
         .enforce_origin_validation()
         .with_max_request_body_bytes(MAX_BODY);
-    let sessions = Arc::new(LocalSessionManager::default());
+    let mut sessions = LocalSessionManager::default();
+    // A call can take longer than the usual time without a request. Idle sessions make room for others.
+    sessions.session_config.keep_alive = None;
+    let sessions = Arc::new(sessions);
     let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&sessions), config);
     screen.line(format!("listening on http://{address}{PATH}"));
     screen.line(&match given {

@@ -76,3 +76,18 @@ fn a_program_sees_the_name_by_which_it_was_found() {
     let said = command.args(["-c", "echo $0"]).output().unwrap().stdout;
     assert!(String::from_utf8(said).unwrap().trim().ends_with("/my-shell"));
 }
+
+/// A repository that is the directory of the task's parent chose what is in it, too. The user's home can be a repository.
+#[test]
+fn a_program_of_the_repository_around_the_directory_is_skipped() {
+    let top = tempfile::tempdir().unwrap();
+    let (repository, system) = (top.path().join("repository"), top.path().join("system"));
+    let bin = repository.join("node_modules/.bin");
+    put(&bin.join("tool"));
+    put(&system.join("tool"));
+    std::fs::create_dir_all(repository.join("sub/folder")).unwrap();
+    std::fs::create_dir(repository.join(".git")).unwrap();
+    let search = SearchPath::new(&path_of(&[&bin, &system]), [repository.join("sub/folder")]);
+    assert_eq!(search.find("tool").unwrap().path(), system.join("tool"));
+    assert_eq!(search.variable(), path_of(&[&system]));
+}

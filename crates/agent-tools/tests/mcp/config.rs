@@ -18,6 +18,24 @@ fn check_problem(entry: &serde_json::Value, expected: &str) {
     assert_eq!(config.servers().len(), 1, "the others are used");
 }
 
+/// Many vendors have the key in the path or the query of the address.
+#[tokio::test]
+async fn a_secret_in_the_address_of_a_server_is_in_no_error_and_no_debug_output() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    // Each connection is closed without an answer.
+    tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+    let file = json!({"mcpServers": {"a": {"url": format!("http://127.0.0.1:{port}/${{TOKEN}}/mcp?key=${{KEY}}")}}});
+    let read = |name: &str| Some(format!("secret-of-{}", name.to_lowercase()));
+    let config = McpConfig::parse(&file.to_string(), read).unwrap();
+    let shown = format!("{:?}", config.servers());
+    let servers = McpServers::start(config.into_servers(), StartPolicy::Report).await.unwrap();
+    let error = servers.reports()[0].outcome.as_ref().unwrap_err();
+    for text in [shown, error.to_string(), format!("{error:?}")] {
+        assert!(!text.contains("secret-of"), "{text}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
     check_problem(&json!("npx"), "server `a`, its entry: it is not an object");

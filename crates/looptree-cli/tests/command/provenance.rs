@@ -235,6 +235,23 @@ async fn no_tool_and_no_client_writes_the_settings_of_the_user() {
     assert_eq!(std::fs::read_to_string(&config).unwrap(), own, "{said:?}");
 }
 
+/// A user can keep the settings in a repository, and link to them.
+#[tokio::test]
+async fn no_tool_writes_the_settings_of_the_user_by_the_file_that_a_link_leads_to() {
+    let (dir, model) = (Project::new(), Model::start().await);
+    let config = dir.path().join("looptree.toml");
+    let own = format!("model = \"local/scripted\"\nbase_url = \"{}\"\n", model.url());
+    write(&config, &own);
+    std::fs::create_dir_all(dir.user_config().parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&config, dir.user_config()).unwrap();
+    let server = serve_with(&dir, &["--yes"], &[]).await;
+    let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    let (status, said) =
+        server.call("PUT", &format!("{path}/files/content?path=looptree.toml"), Some(json!("model = 1"))).await;
+    assert!(status == 403 && std::fs::read_to_string(&config).unwrap() == own, "{status} {said}");
+}
+
 /// What a project's file may be: a regular file of at most 64 KiB, whose brackets are not too deep.
 #[tokio::test]
 async fn a_file_of_a_project_that_is_no_small_file_is_an_error_at_once() {

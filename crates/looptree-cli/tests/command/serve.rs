@@ -172,6 +172,24 @@ async fn all_conversations_share_the_mcp_servers_of_the_settings() {
     assert_eq!((status.code(), tiny.runs()), (Some(0), false));
 }
 
+/// What a client wrote must not act with the permissions of the operator.
+#[tokio::test]
+async fn the_operator_does_not_continue_the_conversation_of_a_client_unasked() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let own = project.ask(&model, &["-p", "say mine"]).await;
+    assert_eq!(own.code, 0, "{own:?}");
+    let server = serve(&project, &model, &[], Some(KEY)).await;
+    let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    server.call("POST", &format!("{path}/prompt"), Some(json!({"text": "say theirs"}))).await;
+    server.wait_for(&path, "idle").await;
+    drop(server);
+    let said = project.ask(&model, &["-p", "--continue", "say more"]).await;
+    assert_eq!(said.code, 0, "{said:?}");
+    let asked = model.asked().pop().unwrap();
+    assert!(asked.contains("say mine") && !asked.contains("theirs"), "{asked}");
+}
+
 #[tokio::test]
 async fn keys_come_from_a_private_file_or_the_environment_and_otherwise_one_is_printed() {
     use std::os::unix::fs::PermissionsExt as _;

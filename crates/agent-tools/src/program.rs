@@ -79,6 +79,8 @@ pub struct SearchPath {
     folders: Vec<PathBuf>,
     skipped: Vec<PathBuf>,
     writable: Vec<PathBuf>,
+    /// Whether `PATH` has a folder that depends on the working directory.
+    has_relative: bool,
 }
 
 impl SearchPath {
@@ -97,16 +99,25 @@ impl SearchPath {
         let writable = writable.into_iter().map(|folder| real(folder.as_ref()));
         // Whoever wrote the repository chose its programs, also if the work is in a folder of it.
         let writable = writable.map(|folder| enclosing_repository(&folder).unwrap_or(folder)).collect();
-        let mut search = Self { folders: Vec::new(), skipped: Vec::new(), writable };
+        let has_relative = std::env::split_paths(variable).any(|folder| !folder.is_absolute());
+        let mut search = Self { folders: Vec::new(), skipped: Vec::new(), writable, has_relative };
         for folder in std::env::split_paths(variable).filter(|folder| folder.is_absolute()) {
             match folder.canonicalize() {
                 Ok(real) if search.writable_around(&real).is_some() => search.skipped.push(folder),
                 Ok(_) => search.folders.push(folder),
+                Err(_) if search.writable_around(&folder).is_some() => search.skipped.push(folder),
                 // A folder that is created later was not checked.
                 Err(_) => {}
             }
         }
         search
+    }
+
+    /// Returns whether no folder of the `PATH` can be written by commands, so that a shell which looks up a name there finds the
+    /// programs of the system only. Use it before a command is allowed by its name.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.skipped.is_empty() && !self.has_relative
     }
 
     /// Finds a program. A name is looked up in the folders; an absolute path is used as it is, because the user who wrote it chose the

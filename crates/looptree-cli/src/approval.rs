@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use looptree::Question;
 use looptree::hooks::ToolCallInfo;
 use looptree::prelude::*;
+use looptree::tools::program::SearchPath;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -208,8 +209,16 @@ fn command(arguments: &Value) -> &str {
 /// Returns the grant that "always" gives for the call of a question; `None` for a question about a budget, which is no approval.
 pub(crate) fn always_of(question: &Question) -> Option<Grant> {
     let call = question.call.as_ref().filter(|_| question.budget.is_none())?;
-    let arguments = question.approval().map_or(Value::Null, |view| view.arguments);
-    Some(always(call.name.as_str(), &arguments))
+    let view = question.approval();
+    let directory = view.as_ref().and_then(|view| view.snapshot.as_ref()?.directory.clone());
+    let arguments = view.map_or(Value::Null, |view| view.arguments);
+    let grant = always(call.name.as_str(), &arguments);
+    // A name says nothing where the model can put another program of this name.
+    let is_closed = || directory.is_some_and(|directory| SearchPath::outside([directory]).is_closed());
+    if matches!(grant, Grant::Command(_)) && !is_closed() {
+        return Some(Grant::Call { tool: call.name.to_string(), arguments });
+    }
+    Some(grant)
 }
 
 /// Returns what the model reads about a call that the user refused.

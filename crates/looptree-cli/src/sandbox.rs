@@ -118,8 +118,19 @@ fn protect_settings(rules: SandboxRules, workspace: &Workspace) -> Result<Sandbo
         )),
         Ok(_) => Ok(rules.with_read_root(folder)),
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            std::fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            Ok(rules.with_read_root(folder))
+            match std::fs::create_dir(&folder) {
+                Ok(()) => Ok(rules.with_read_root(folder)),
+                // A command cannot create it either.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+                    ) =>
+                {
+                    Ok(rules)
+                }
+                Err(error) => Err(error).with_context(|| format!("cannot create {}", folder.display())),
+            }
         }
         Err(error) => Err(error).with_context(|| format!("cannot read {}", folder.display())),
     }

@@ -20,7 +20,7 @@ use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
 use crate::text::chain;
 pub(crate) use context::Instructions;
-pub(crate) use file::{project_file, user_file};
+pub(crate) use file::{platform, project_file, user_file};
 pub(crate) use folders::project_folders;
 pub(crate) use mcp::{McpTable, host_of, key_of, shown_entry, unknown_key};
 pub(crate) use price::{Price, Prices, named_price};

@@ -18,7 +18,7 @@ use crate::exit::usage;
 use crate::recording::TaskRecording;
 use crate::screen::Screen;
 use crate::servers::{Connect, Servers};
-use crate::settings::{Instructions, Settings};
+use crate::settings::{Instructions, Settings, platform};
 use crate::{money, sandbox};
 
 pub(crate) const SYSTEM_PROMPT: &str = "You are a careful software engineer working in the user's directory through tools. Look before \
@@ -201,7 +201,7 @@ pub(crate) fn workspace(settings: &Settings, root: &Path) -> Result<Workspace> {
 
 /// Returns the folders and files with the user's own settings and data. The files can be links to elsewhere.
 pub(crate) fn user_paths(settings: &Settings) -> Vec<PathBuf> {
-    let platform = etcetera::base_strategy::choose_native_strategy().ok();
+    let platform = platform();
     let folders = platform.iter().flat_map(|p| [p.config_dir(), p.data_dir()]);
     let mut paths: Vec<PathBuf> = folders.map(|folder| folder.join("looptree")).collect();
     if let Some(own) = paths.first().cloned() {

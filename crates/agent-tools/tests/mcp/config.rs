@@ -25,7 +25,8 @@ async fn a_secret_in_the_address_of_a_server_is_in_no_error_and_no_debug_output(
     let port = listener.local_addr().unwrap().port();
     // Each connection is closed without an answer.
     tokio::spawn(async move { while listener.accept().await.is_ok() {} });
-    let file = json!({"mcpServers": {"a": {"url": format!("http://127.0.0.1:{port}/${{TOKEN}}/mcp?key=${{KEY}}")}}});
+    let file =
+        json!({"mcpServers": {"a": {"url": format!("http://127.0.0.1:{port}/${{TOKEN}}/mcp?key=${{KEY}}")}}});
     let read = |name: &str| Some(format!("secret-of-{}", name.to_lowercase()));
     let config = McpConfig::parse(&file.to_string(), read).unwrap();
     let shown = format!("{:?}", config.servers());

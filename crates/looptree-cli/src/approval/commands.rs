@@ -14,6 +14,19 @@ struct Family {
     options: &'static str,
     /// The options behind `--`.
     options_behind: &'static str,
+    /// The words that must be there, and the words that may be no option behind `--`.
+    words: Words,
+}
+
+/// Which words a command must and may have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// Any operand that stays inside of the directory.
+    Operands,
+    /// No operand behind `--`: a compiler reads it as a file, also of options.
+    NoneBehind,
+    /// `--check`, without which files are written, and nothing behind `--`.
+    Check,
 }
 
 const FAMILIES: &[Family] = &[
@@ -23,20 +36,29 @@ const FAMILIES: &[Family] = &[
         options: CARGO,
         // Of a test program, which is the project's own code.
         options_behind: "--nocapture --no-capture --exact --ignored --include-ignored --list --show-output -q --quiet --test-threads= --skip=",
+        words: Words::Operands,
     },
     // Behind `--` are options of the compiler, which name a linker.
-    Family { program: "cargo", subcommands: &["clippy"], options: CARGO, options_behind: "-D= -W= -A=" },
+    Family {
+        program: "cargo",
+        subcommands: &["clippy"],
+        options: CARGO,
+        options_behind: "-D= -W= -A=",
+        words: Words::NoneBehind,
+    },
     Family {
         program: "cargo",
         subcommands: &["fmt"],
         options: "--all --check -q --quiet -v --verbose -p= --package=",
         options_behind: "",
+        words: Words::Check,
     },
     Family {
         program: "go",
         subcommands: &["build", "test", "vet"],
         options: "-v -race -short -cover -failfast -json -count= -run= -skip= -timeout= -bench= -tags= -p=",
         options_behind: "",
+        words: Words::Operands,
     },
     Family {
         program: "git",
@@ -47,12 +69,14 @@ const FAMILIES: &[Family] = &[
                   --graph --all --decorate --no-decorate --merges --no-merges --reverse --first-parent --follow --abbrev-commit -n= \
                   --max-count= --since= --until= --after= --before= --author= --grep= --date= --diff-filter= -S= -G= -L=",
         options_behind: "",
+        words: Words::Operands,
     },
     Family {
         program: "git",
         subcommands: &["add"],
         options: "-A --all -u --update -n --dry-run -v --verbose",
         options_behind: "",
+        words: Words::Operands,
     },
 ];
 
@@ -66,11 +90,14 @@ impl Family {
     fn allows(&self, arguments: &[String]) -> bool {
         let (mut options, mut rest) = (self.options, arguments.iter());
         let mut is_behind = false;
+        if self.words == Words::Check && !arguments.iter().any(|word| word == "--check") {
+            return false;
+        }
         while let Some(word) = rest.next() {
             let is_allowed = match word.as_str() {
                 "--" if !is_behind => {
                     (options, is_behind) = (self.options_behind, true);
-                    true
+                    self.words != Words::Check
                 }
                 option if option.starts_with('-') => match takes_value(options, option) {
                     Some(true) => {
@@ -79,7 +106,7 @@ impl Family {
                     Some(false) => true,
                     None => false,
                 },
-                operand => is_inside(operand),
+                operand => is_inside(operand) && !(is_behind && self.words == Words::NoneBehind),
             };
             if !is_allowed {
                 return false;

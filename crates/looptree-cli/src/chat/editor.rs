@@ -14,6 +14,7 @@ use reedline::{
 
 use super::commands;
 use crate::screen::Screen;
+use crate::settings::platform;
 
 /// Prompts that are remembered.
 const HISTORY: usize = 1_000;
@@ -63,7 +64,7 @@ impl Prompt for Sign {
 
 /// Returns the file with the history; `None` if there is no place for it.
 fn history_file() -> Option<PathBuf> {
-    let platform = etcetera::base_strategy::choose_native_strategy().ok()?;
+    let platform = platform()?;
     let folder = platform.data_dir().join("looptree");
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -8,8 +8,8 @@ use looptree::tools::PathError;
 use looptree::tools::bounded::{Bounded, BoundedFolder};
 use looptree::tools::skills::SkillSet;
 
-use super::Settings;
 use super::folders::{ProjectFolders, project_folders};
+use super::{Settings, platform};
 
 /// The maximum number of bytes that are read of one file with instructions: 64 KiB.
 const MAX_BYTES: u64 = 64 << 10;
@@ -34,7 +34,7 @@ pub(crate) struct Instructions {
 impl Instructions {
     /// Reads AGENTS.md of the user and the project, and the skills of both, on a thread for blocking work.
     pub(crate) async fn read(settings: &Settings, root: &Path) -> Result<Self> {
-        let platform = etcetera::base_strategy::choose_native_strategy().ok();
+        let platform = platform();
         let user = platform.map(|platform| platform.config_dir().join("looptree"));
         let named = settings.skills.value.clone().unwrap_or_default();
         let root = settings.project_context.value.unwrap_or(true).then(|| root.to_owned());
@@ -69,7 +69,7 @@ impl Instructions {
         }
         for file in project.named(FILE).rev() {
             let folder = BoundedFolder::open(file.parent().unwrap_or(&file));
-            self.add(folder.and_then(|folder| folder.read(FILE, MAX_BYTES)), file);
+            self.add(folder.and_then(|folder| read_beside(&folder, &file)), file);
         }
         let mut skills = Vec::new();
         for path in project.named(SKILLS).rev() {
@@ -102,5 +102,19 @@ impl Instructions {
     /// Returns a system prompt with the instructions at its end.
     pub(crate) fn after(&self, prompt: &str) -> String {
         format!("{prompt}{}", self.text)
+    }
+}
+
+/// Reads the instructions of a folder. They can be a link to a file beside them, such as `CLAUDE.md`, which must be a regular one.
+fn read_beside(folder: &BoundedFolder, file: &Path) -> Result<Bounded, PathError> {
+    let read = folder.read(FILE, MAX_BYTES);
+    let Err(PathError::Link { .. }) = &read else { return read };
+    match std::fs::read_link(file) {
+        Ok(target)
+            if target.components().count() == 1 && target.extension().is_some_and(|name| name == "md") =>
+        {
+            folder.read(target, MAX_BYTES)
+        }
+        _ => read,
     }
 }

@@ -34,13 +34,19 @@ pub(crate) struct ConfigFile {
     pub(crate) profiles: BTreeMap<String, Layer>,
 }
 
+/// Returns the folders of the user; `None` without a home directory. A home that is relative would be a folder of the project.
+pub(crate) fn platform() -> Option<impl etcetera::BaseStrategy> {
+    let platform = etcetera::base_strategy::choose_native_strategy().ok()?;
+    platform.home_dir().is_absolute().then_some(platform)
+}
+
 /// Returns the path of the user's file; `None` without a home directory.
 pub(crate) fn user_file(flags: &Flags) -> Result<Option<PathBuf>> {
     if let Some(path) = &flags.config {
         let path = std::path::absolute(path).with_context(|| format!("cannot find {}", path.display()))?;
         return Ok(Some(path));
     }
-    let platform = etcetera::base_strategy::choose_native_strategy().ok();
+    let platform = platform();
     Ok(platform.map(|platform| platform.config_dir().join("looptree/config.toml")))
 }
 

@@ -13,7 +13,7 @@ use etcetera::BaseStrategy as _;
 use looptree::ThinkingLevel;
 use sha2::{Digest as _, Sha256};
 
-use super::file::{ConfigFile, project_file, read_own, read_project};
+use super::file::{ConfigFile, platform, project_file, read_own, read_project};
 use super::folders::project_folders;
 use super::{Layer, Origin, flags_layer};
 use crate::args::{Approve, Color, Flags};
@@ -21,6 +21,9 @@ use crate::screen::{Screen, Stream};
 
 /// How long the input must be silent until everything that was typed ahead is discarded.
 const QUIET: Duration = Duration::from_millis(60);
+
+/// The most lines of a project's file that a question shows. More would move a part out of the screen.
+const MAX_SHOWN: usize = 60;
 
 /// A value that the user controls: a default, or one of the user's file, the environment, the command line, or a project's file that the
 /// user consented to. Only this module makes one of a file.
@@ -337,7 +340,15 @@ impl ConfigFile {
     fn ask(&self, names: &[&str]) -> Result<bool> {
         let screen = Screen::new(Stream::Err, Color::Never);
         screen.line(format!("The project's own configuration {} wants to set:", self.path.display()));
-        for line in self.text.lines() {
+        let lines: Vec<&str> = self.text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.len() > MAX_SHOWN {
+            screen.line(format!(
+                "It has {} lines, and a question shows at most {MAX_SHOWN}: read the file, and use --trust-project if you agree.",
+                lines.len()
+            ));
+            return Ok(false);
+        }
+        for line in lines {
             screen.line(format!("  | {line}"));
         }
         screen.line(format!("These settings can reduce your protection: {}.", names.join(", ")));
@@ -359,7 +370,7 @@ impl ConfigFile {
 
 /// Returns the file with what the user agreed to; `None` without a home directory.
 fn consents() -> Option<PathBuf> {
-    let platform = etcetera::base_strategy::choose_native_strategy().ok()?;
+    let platform = platform()?;
     Some(platform.data_dir().join("looptree/trusted.json"))
 }
 

@@ -247,8 +247,9 @@ async fn no_tool_writes_the_settings_of_the_user_by_the_file_that_a_link_leads_t
     let server = serve_with(&dir, &["--yes"], &[]).await;
     let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
     let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
-    let (status, said) =
-        server.call("PUT", &format!("{path}/files/content?path=looptree.toml"), Some(json!("model = 1"))).await;
+    let (status, said) = server
+        .call("PUT", &format!("{path}/files/content?path=looptree.toml"), Some(json!("model = 1")))
+        .await;
     assert!(status == 403 && std::fs::read_to_string(&config).unwrap() == own, "{status} {said}");
 }
 

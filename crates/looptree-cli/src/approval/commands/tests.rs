@@ -58,6 +58,9 @@ fn a_command_that_can_run_another_program_is_not_covered() {
         "git grep -Ols x",
         // Options that name a program, a configuration, or a file that is written.
         "cargo clippy -- @options.txt",
+        "cargo clippy -- options.rs",
+        "cargo fmt",
+        "cargo fmt --check -- link.rs",
         "cargo clippy @options.txt",
         "cargo test --config x=y",
         "cargo +nightly test",

@@ -203,6 +203,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         record: run.record,
         task: prompt.as_deref(),
         screen: &screen,
+        instructions: None,
     };
     let setup = Setup::make(chosen, Connect::Own(Vec::new()), options).await?;
     if chats {

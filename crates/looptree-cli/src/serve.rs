@@ -25,7 +25,7 @@ use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::told_to_end;
 use crate::servers::{Connect, Servers};
-use crate::settings::{Broken, Settings, directory, serving_consent};
+use crate::settings::{Broken, Instructions, Settings, directory, serving_consent};
 use crate::setup::{Setup, SetupOptions, sessions_of, workspace};
 
 /// The name of the agent, which clients use as a model.
@@ -93,8 +93,14 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     for failure in servers.failures() {
         screen.error_line(format!("warning: {failure}"));
     }
+    // A client can write the files of a directory that all share, so that they are read once.
+    let instructions = match args.workspaces {
+        None => Some(Instructions::read(&settings, &root).await?),
+        Some(_) => None,
+    };
     let coder = Coder {
         settings,
+        instructions,
         root,
         workspaces: args.workspaces,
         store: store.clone(),
@@ -133,6 +139,8 @@ fn budget(settings: &Settings) -> BudgetLimits {
 /// Makes the coding agent of a conversation.
 struct Coder {
     settings: Settings,
+    /// The instructions of the directory that all conversations share.
+    instructions: Option<Instructions>,
     root: PathBuf,
     workspaces: Option<PathBuf>,
     store: JsonStore,
@@ -168,6 +176,7 @@ impl Coder {
             record: None,
             task: None,
             screen: &self.screen,
+            instructions: self.instructions.clone(),
         };
         let Setup { mut agent, watch, .. } =
             Setup::make(chosen, Connect::Shared(self.servers.clone()), options).await?;

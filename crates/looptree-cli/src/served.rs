@@ -121,6 +121,7 @@ impl<T> Host<T> {
             record: None,
             task: None,
             screen: &self.screen,
+            instructions: None,
         };
         let setup = Setup::make(chosen, Connect::Own(servers), options).await?;
         let id = setup.agent.session_id();

@@ -74,6 +74,8 @@ pub(crate) struct SetupOptions<'a> {
     pub(crate) task: Option<&'a str>,
     /// Where messages go that cannot wait until the agent is there.
     pub(crate) screen: &'a Screen,
+    /// The instructions, if they were read before.
+    pub(crate) instructions: Option<Instructions>,
 }
 
 /// Returns the compaction strategy: a summary by the model that preserves the plan.
@@ -104,7 +106,8 @@ impl Setup {
     }
 
     async fn with_servers(chosen: Chosen, options: SetupOptions<'_>, servers: Servers) -> Result<Self> {
-        let SetupOptions { settings, root, approver, at_limit, session, record, task, .. } = options;
+        let SetupOptions { settings, root, approver, at_limit, session, record, task, instructions, .. } =
+            options;
         let mut notes = settings.notes.clone();
         notes.extend(chosen.notes);
         let model = chosen.model;
@@ -113,7 +116,10 @@ impl Setup {
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
         notes.push(held);
         let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
-        let instructions = Instructions::read(settings, root).await?;
+        let instructions = match instructions {
+            Some(instructions) => instructions,
+            None => Instructions::read(settings, root).await?,
+        };
         notes.extend(instructions.files.iter().map(|file| format!("instructions: {}", file.display())));
         if !instructions.skills.is_empty() {
             let names: Vec<_> = instructions.skills.iter().map(|skill| skill.name().to_owned()).collect();

@@ -83,7 +83,9 @@ fn account(service: &Service, headers: &HeaderMap) -> Result<Arc<Account>, ApiEr
     if let Some(account) = accounts.open() {
         return local_only(headers).map(|()| Arc::clone(account));
     }
-    let given = headers.get(header::AUTHORIZATION).map(HeaderValue::as_bytes);
+    // With two of them, a proxy could have checked the other one.
+    let mut all = headers.get_all(header::AUTHORIZATION).iter().map(HeaderValue::as_bytes);
+    let given = all.next().filter(|_| all.next().is_none());
     let token = given.and_then(|given| {
         let (scheme, token) = given.split_at_checked("Bearer ".len())?;
         scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())

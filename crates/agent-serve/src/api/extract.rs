@@ -35,7 +35,10 @@ fn caller(extensions: &Extensions) -> Result<Caller, ApiError> {
 #[derive(Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
+/// The size up to which a body is parsed on an async thread, in bytes.
+const SMALL: usize = 64 << 10;
+
+impl<T: DeserializeOwned + Send + 'static> FromRequest<Service> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, service: &Service) -> Result<Self, ApiError> {
@@ -46,8 +49,15 @@ impl<T: DeserializeOwned> FromRequest<Service> for Body<T> {
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", text));
         }
         let limit = service.inner.shared.limits.body_bytes;
+        let Caller(account) = caller(request.extensions())?;
         let body = read(request, service, limit).await?;
-        let value = serde_json::from_slice(&body.bytes).map_err(|error| {
+        let parsed = if body.bytes.len() <= SMALL {
+            serde_json::from_slice(&body.bytes)
+        } else {
+            let parse = tokio::task::spawn_blocking(move || serde_json::from_slice(&body.bytes));
+            service.read(&account, parse).await?.map_err(|error| ApiError::internal(&error))?
+        };
+        let value = parsed.map_err(|error| {
             ApiError::bad_request(format!("the body is not what the route expects: {error}"))
         })?;
         Ok(Self(value))

@@ -70,8 +70,8 @@ pub(super) async fn view(
     InPath(id): InPath<String>,
 ) -> Result<Response, ApiError> {
     let session = service.session(&account, &SessionId::from(id)).await?;
-    let page = tokio::task::spawn_blocking(move || Page::new(&session).render()).await;
-    let page = page.map_err(|error| ApiError::internal(&error))?;
+    let page = tokio::task::spawn_blocking(move || Page::new(&session).render());
+    let page = service.read(&account, page).await?.map_err(|error| ApiError::internal(&error))?;
     let mut response = Html(page).into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(PAGE_POLICY));

@@ -21,7 +21,7 @@ const FILE: &str = "AGENTS.md";
 const SKILLS: &str = ".looptree/skills";
 
 /// Instructions from files, and the skills.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Instructions {
     /// The files with instructions, the most general one first.
     pub(crate) files: Vec<PathBuf>,

@@ -192,6 +192,19 @@ async fn a_file_that_a_client_writes_changes_nothing_for_the_service() {
     assert!(stranger.received().is_empty());
 }
 
+/// One key must not write the system prompt of another one.
+#[tokio::test]
+async fn instructions_that_a_client_writes_into_the_shared_directory_reach_no_other_conversation() {
+    let (dir, model) = (Project::new(), Model::start().await);
+    let server = serve(&dir, &model, &[], Some(KEY)).await;
+    write(&dir.path().join("AGENTS.md"), "secret-instruction");
+    let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    server.call("POST", &format!("{path}/prompt"), Some(json!({"text": "say x"}))).await;
+    server.wait_for(&path, "idle").await;
+    assert!(!model.asked()[0].contains("secret-instruction"), "{:?}", model.asked());
+}
+
 /// What a user trusts is the content that the file has when the service starts.
 #[tokio::test]
 async fn the_flag_that_trusts_a_project_does_not_trust_what_a_client_writes_later() {

@@ -97,7 +97,7 @@ impl SearchPath {
         let variable = if variable.is_empty() { OsStr::new(SYSTEM_PATH) } else { variable };
         let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let writable = writable.into_iter().map(|folder| real(folder.as_ref()));
-        // Whoever wrote the repository chose its programs, also if the work is in a folder of it.
+        // The author of a repository chose its programs, also if the work is in a folder of it.
         let writable = writable.map(|folder| enclosing_repository(&folder).unwrap_or(folder)).collect();
         let has_relative = std::env::split_paths(variable).any(|folder| !folder.is_absolute());
         let mut search = Self { folders: Vec::new(), skipped: Vec::new(), writable, has_relative };

@@ -244,14 +244,11 @@ fn no_branch_leaves_the_root_while_folders_and_links_are_exchanged() {
 #[test]
 fn no_skill_leaves_its_folder_while_folders_and_links_are_exchanged() {
     let scene = Scene::new();
-    let skill = "---\nname: a\ndescription: A skill.\n---\nDo it.\n";
-    scene.inside.put("SKILL.md", skill);
-    // The skill whose folder is the root has the exchanged files.
-    let home = folder();
-    symlink(scene.inside.path(), home.path().join("a")).unwrap();
-    let tool = agent_tools::SkillSet::load([home.path()]).tool();
+    // The folder of the skill is the one that is exchanged.
+    scene.inside.put("a/SKILL.md", "---\nname: a\ndescription: A skill.\n---\nDo it.\n");
+    let tool = agent_tools::SkillSet::load([scene.inside.path()]).tool();
     race("skills", &scene, |_, counts| {
-        for file in [json!("a/shared.txt"), json!("a/deep/shared.txt"), json!("file"), Value::Null] {
+        for file in [json!("shared.txt"), json!("deep/shared.txt"), json!("link"), Value::Null] {
             let mut arguments = json!({"name": "a"});
             if !file.is_null() {
                 arguments["file"] = file;

@@ -17,7 +17,7 @@
 //!
 //! watch.look_at(["notes.txt"]);
 //! let then = watch.state();
-//! std::fs::write(dir.path().join("notes.txt"), "two")?;
+//! std::fs::write(dir.path().join("notes.txt"), "another one")?;
 //! assert_eq!(watch.differences(&then)[0].to_string(), "notes.txt has other content");
 //! # Ok::<(), std::io::Error>(())
 //! ```

@@ -19,10 +19,12 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use agent_core::{Budget, BudgetLimits, Secret};
 use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConstantTimeEq as _};
+use tokio::sync::OnceCell;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use rate::Bucket;
@@ -172,6 +174,8 @@ pub(crate) struct Account {
     pub(crate) budget: Budget,
     pub(crate) bucket: Bucket,
     pub(crate) bounds: Bounds,
+    /// The number of conversations in the store, counted before the first new one.
+    pub(crate) stored: OnceCell<AtomicUsize>,
 }
 
 impl Account {
@@ -181,6 +185,7 @@ impl Account {
             budget: Budget::named(format!("key {}", key.name), key.budget),
             bucket: Bucket::new(key.requests_per_minute),
             bounds: Bounds::new(limits),
+            stored: OnceCell::new(),
         }
     }
 

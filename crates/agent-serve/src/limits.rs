@@ -33,6 +33,8 @@ pub struct Limits {
     pub streams_per_key: usize,
     /// Conversations of one key in memory at once. If all of them work, a further one is answered with 429. Default: 256.
     pub conversations_per_key: usize,
+    /// Conversations of one key in the store. A further one is answered with 429 until one is deleted. Default: 10,000.
+    pub stored_conversations_per_key: usize,
     /// The size of the bodies of one key that are being received or sent, in bytes; a larger sum is answered with 429. Default:
     /// 64 MiB.
     pub bytes_per_key: usize,
@@ -78,6 +80,7 @@ impl Default for Limits {
             requests_per_key: 512,
             streams_per_key: 256,
             conversations_per_key: 256,
+            stored_conversations_per_key: 10_000,
             bytes_per_key: 64 << 20,
             body_time: Duration::from_secs(60),
             body_bytes: 4 << 20,

@@ -39,6 +39,14 @@ pub(crate) enum OpenError {
         /// The number of conversations of a key in memory.
         most: usize,
     },
+    /// The store has all conversations of the key that it can have.
+    #[error(
+        "the store has {most} conversations of the key, which is its bound; delete one: DELETE /v1/conversations/ID"
+    )]
+    StoreFull {
+        /// The number of conversations of a key in the store.
+        most: usize,
+    },
     /// Another process writes the session.
     #[error("another process has the conversation open")]
     Locked,

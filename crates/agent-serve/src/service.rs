@@ -17,6 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::budget::Spending;
 use agent_core::{BasicAgent, CancellationToken, Environment, Money, SessionId, SystemEnvironment};
@@ -442,8 +443,27 @@ impl Service {
         };
         let id = SessionId::from(format!("{agent}-{once}{random}"));
         let of = ConversationRef { id, key: Arc::clone(&account.name), agent };
-        self.inner.registry.create(&of, account).await?;
-        Ok(of)
+        let stored = self.count_new(account).await?;
+        let created = self.inner.registry.create(&of, account).await;
+        if created.is_err() {
+            stored.fetch_sub(1, Ordering::Relaxed);
+        }
+        created.map(|()| of)
+    }
+
+    /// Counts a new conversation among those of the account in the store, unless there are as many as there can be.
+    async fn count_new<'a>(&self, account: &'a Account) -> Result<&'a AtomicUsize, OpenError> {
+        let Shared { store, limits, .. } = &*self.inner.shared;
+        let count = account.stored.get_or_try_init(|| async {
+            let query = SessionQuery::new().with_agent(account.owner()).page(0, 1);
+            Ok::<_, SessionError>(AtomicUsize::new(store.find_sessions(&query).await?.total))
+        });
+        let (count, most) = (count.await?, limits.stored_conversations_per_key);
+        let added = |count| (count < most).then_some(count + 1);
+        match count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added) {
+            Ok(_) => Ok(count),
+            Err(_) => Err(OpenError::StoreFull { most }),
+        }
     }
 
     /// Returns the agent of the conversation with this id.
@@ -528,6 +548,9 @@ impl Service {
                 Ok(()) | Err(SessionError::NotFound { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
+        }
+        if let Some(stored) = account.stored.get() {
+            stored.fetch_sub(1, Ordering::Relaxed);
         }
         Ok(())
     }

@@ -40,21 +40,44 @@ pub(crate) struct Chosen {
     pub(crate) notes: Vec<String>,
 }
 
-/// Returns the model of the settings, or the first one that can be used; `None` if there is none.
-pub(crate) async fn choose(settings: &Settings) -> Result<Option<Chosen>> {
+/// What the settings lead to.
+#[derive(Debug)]
+pub(crate) enum Choice {
+    Model(Box<Chosen>),
+    /// There is no model; `ignored` says why that of the project is not used.
+    Nothing {
+        ignored: Option<String>,
+    },
+}
+
+impl Choice {
+    /// Returns the model, or an error with the ways to one.
+    pub(crate) fn into_model(self) -> Result<Chosen> {
+        match self {
+            Self::Model(chosen) => Ok(*chosen),
+            Self::Nothing { ignored: None } => Err(no_model()),
+            Self::Nothing { ignored: Some(note) } => Err(usage(format!("{note}. {}", no_model()))),
+        }
+    }
+}
+
+/// Returns the model of the settings, or the first one that can be used.
+pub(crate) async fn choose(settings: &Settings) -> Result<Choice> {
     let own = choose_own(settings).await?;
-    let Some(suggestion) = settings.suggested_model() else { return Ok(own) };
+    let Some(suggestion) = settings.suggested_model() else {
+        return Ok(own.map_or(Choice::Nothing { ignored: None }, |own| Choice::Model(Box::new(own))));
+    };
     let name = &suggestion.value;
     match (suggested::resolve(name, own.as_ref(), settings), own) {
         (Ok(mut chosen), _) => {
             chosen.origin = suggestion.origin.clone();
-            Ok(Some(chosen))
+            Ok(Choice::Model(Box::new(chosen)))
         }
         (Err(why), Some(mut own)) => {
             own.notes.push(unused(name, &suggestion.origin, &why));
-            Ok(Some(own))
+            Ok(Choice::Model(Box::new(own)))
         }
-        (Err(why), None) => Err(usage(format!("{}. {}", unused(name, &suggestion.origin, &why), no_model()))),
+        (Err(why), None) => Ok(Choice::Nothing { ignored: Some(unused(name, &suggestion.origin, &why)) }),
     }
 }
 
@@ -284,7 +307,7 @@ pub(crate) fn access(provider: &str) -> Access {
 }
 
 /// Returns the message for a task without a model.
-pub(crate) fn no_model() -> anyhow::Error {
+fn no_model() -> anyhow::Error {
     usage(format!("there is no model to work with. {}", three_ways()))
 }
 

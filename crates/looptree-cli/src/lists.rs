@@ -9,12 +9,12 @@ use looptree::providers::catalogue::{self, ModelFacts};
 use serde_json::json;
 
 use crate::args::Flags;
-use crate::choose::{Access, access, choose, no_model};
+use crate::choose::{Access, Choice, access, choose};
 use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style, Styled};
 use crate::servers::Configured;
-use crate::settings::{Origin, Settings, host_of, project_file, project_folders, user_file};
+use crate::settings::{HIDDEN, Origin, Settings, host_of, project_file, project_folders, user_file};
 use crate::setup::sessions_of;
 use crate::text::{chain, tokens};
 
@@ -94,10 +94,10 @@ pub(crate) async fn config(
         screen.line(format!("profile: {profile}"));
     }
     let mut rows = settings.rows();
-    let chosen = choose(settings).await;
-    if let Ok(Some(chosen)) = &chosen
+    let chosen = choose(settings).await.and_then(Choice::into_model);
+    if let Ok(chosen) = &chosen
         && let Some(row) = rows.iter_mut().find(|row| row.0 == "model")
-        && (row.2 != &chosen.origin || settings.model.value.is_none())
+        && (row.2 != &chosen.origin || settings.model.value.as_deref().is_none_or(is_object))
     {
         *row = (
             "model",
@@ -111,6 +111,13 @@ pub(crate) async fn config(
         }
         if let ("sessions", Ok(folder)) = (row.0, &sessions) {
             row.1 = json!(folder).to_string();
+        }
+        // A description that cannot be used is not shown either: its headers and address can have secrets.
+        if row.0 == "model" && chosen.is_err() && settings.model.value.as_deref().is_some_and(is_object) {
+            row.1 = json!(HIDDEN).to_string();
+        }
+        if let ("base_url", Some(url)) = (row.0, &settings.base_url.value) {
+            row.1 = json!(without_password(url)).to_string();
         }
     }
     let servers = Configured::of(settings)?;
@@ -126,7 +133,7 @@ pub(crate) async fn config(
     }
     let mut notes = settings.notes.clone();
     match &chosen {
-        Ok(Some(chosen)) => {
+        Ok(chosen) => {
             let address =
                 chosen.model.base_url.as_deref().map_or_else(|| "the provider's".to_owned(), host_of);
             row("address", &json!(address).to_string(), &chosen.address, screen);
@@ -134,13 +141,27 @@ pub(crate) async fn config(
             row("key", key, chosen.key.as_ref().unwrap_or(&Origin::Default), screen);
             notes.extend(chosen.notes.iter().cloned());
         }
-        Ok(None) => notes.push(no_model().to_string()),
         Err(error) => notes.push(chain(error)),
     }
     for note in notes.iter().chain(&servers.problems(root)) {
         screen.line(note);
     }
     Ok(Exit::Done)
+}
+
+/// Returns whether the name of a model is a description as JSON.
+fn is_object(name: &str) -> bool {
+    name.trim_start().starts_with('{')
+}
+
+/// Returns an address without what can be in front of the host and behind the path.
+fn without_password(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    format!("{scheme}{host}{path}")
 }
 
 fn row(name: &str, value: &str, origin: &dyn std::fmt::Display, screen: &Screen) {

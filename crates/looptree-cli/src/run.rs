@@ -20,9 +20,7 @@ use crate::settings::{Broken, Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::chain;
 use crate::work::Events;
-use crate::{
-    acp, answers, chat, choose, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view,
-};
+use crate::{acp, answers, chat, demo, lists, man, mcp, print, recording, serve, sessions, stdin, view};
 
 /// The longest wait for the tasks that kill MCP servers whose start was interrupted.
 const SHUTDOWN_GRACE: Duration = Duration::from_millis(500);
@@ -171,19 +169,17 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
     }
     let session = selected(&run, &settings, &root, chats, &screen).await?;
-    let chosen = match choose::choose(&settings).await {
-        Ok(Some(chosen)) => Some(chosen),
-        none => {
-            // An ignored setting can be the reason.
-            settings.notes.iter().for_each(|note| screen.line(note));
-            none?
-        }
-    };
-    let Some(chosen) = chosen else {
-        if prompt.is_none() && !wants_session && !run.print && !run.json {
+    let choice = choose::choose(&settings).await;
+    if !matches!(choice, Ok(Choice::Model(_))) {
+        // An ignored setting can be the reason.
+        settings.notes.iter().for_each(|note| screen.line(note));
+    }
+    let chosen = match choice? {
+        Choice::Nothing { ignored } if prompt.is_none() && !wants_session && !run.print && !run.json => {
+            ignored.iter().for_each(|note| screen.line(note));
             return demo::run(&settings, &Screen::new(Stream::Out, color)).await;
         }
-        return Err(choose::no_model());
+        choice => choice.into_model()?,
     };
     if !chats && prompt.is_none() && !wants_session {
         return Err(usage("there is no task; write one in quotes, or pipe one in"));

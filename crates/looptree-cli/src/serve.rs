@@ -67,7 +67,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
         screen.error_line(format!("warning: {note}"));
     }
     // A missing model is found before the first client.
-    let chosen = choose::choose(&settings).await?.ok_or_else(choose::no_model)?;
+    let chosen = choose::choose(&settings).await?.into_model()?;
     let sessions = sessions_of(&settings, &root)?;
     let store = JsonStore::open(&sessions)?;
     // In a folder of its own, so that no list of sessions has it.
@@ -166,7 +166,7 @@ impl Coder {
                 own.canonicalize()?
             }
         };
-        let chosen = choose::choose(&self.settings).await?.ok_or_else(choose::no_model)?;
+        let chosen = choose::choose(&self.settings).await?.into_model()?;
         let options = SetupOptions {
             settings: &self.settings,
             root: &root,

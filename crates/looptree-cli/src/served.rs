@@ -111,7 +111,7 @@ impl<T> Host<T> {
         state: T,
     ) -> Result<Arc<Served<T>>> {
         let settings = self.settings(root)?;
-        let Some(chosen) = choose::choose(&settings).await? else { return Err(choose::no_model()) };
+        let chosen = choose::choose(&settings).await?.into_model()?;
         let options = SetupOptions {
             settings: &settings,
             root,

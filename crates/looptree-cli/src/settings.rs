@@ -1,5 +1,6 @@
 //! The settings of a run: defaults, the user's file, the project's file, a profile, flags.
 
+mod consent;
 mod context;
 mod file;
 mod folders;
@@ -19,13 +20,14 @@ use serde::Deserialize;
 use crate::args::{Approve, Color, Flags, SandboxChoice};
 use crate::exit::usage;
 use crate::text::chain;
+pub(crate) use consent::{Consent, serving_consent};
 pub(crate) use context::Instructions;
 pub(crate) use file::{platform, project_file, user_file};
 pub(crate) use folders::project_folders;
-pub(crate) use mcp::{McpTable, host_of, key_of, shown_entry, unknown_key};
+pub(crate) use mcp::{HIDDEN, McpTable, host_of, key_of, shown_entry, unknown_key};
 pub(crate) use price::{Price, Prices, named_price};
 use repeated::Repeated;
-pub(crate) use trust::{Consent, Sourced, serving_consent};
+pub(crate) use trust::Sourced;
 use trust::{Narrowing, Part, ProjectFile, Trusted, UserFile};
 
 /// The layer that a value comes from.

@@ -172,6 +172,9 @@ impl From<OpenError> for ApiError {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string()).retry_after(1)
             }
             OpenError::KeyFull { .. } => Self::over_bound("too_many_conversations", error.to_string()),
+            OpenError::StoreFull { .. } => {
+                Self::new(StatusCode::TOO_MANY_REQUESTS, "too_many_stored_conversations", error.to_string())
+            }
             OpenError::Closing => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "closing", error.to_string()).retry_after(5)
             }

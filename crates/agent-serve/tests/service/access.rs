@@ -38,6 +38,12 @@ async fn nothing_about_conversations_is_answered_without_a_valid_key() {
             }
         }
     }
+    // With two keys, a proxy in front of the service could have checked the other one.
+    for (first, second) in [(ALICE, BOB), (BOB, ALICE), (ALICE, ALICE), (ALICE, "wrong")] {
+        let request = running.client.get(format!("{}/v1/conversations", running.url));
+        let (status, _) = answer(request.bearer_auth(first).bearer_auth(second)).await;
+        assert_eq!(status, 401, "{first} {second}");
+    }
     let (status, _) = answer(running.client.get(format!("{}/nowhere", running.url))).await;
     assert_eq!(status, 401);
     assert_eq!(running.get("/nowhere").await.0, 404);

@@ -212,6 +212,34 @@ async fn conversations_that_a_key_keeps_working_leave_places_for_those_of_others
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_stores_no_more_conversations_than_its_bound_also_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut limits = quick();
+    limits.stored_conversations_per_key = 3;
+    let start =
+        async || Running::with(builder(&store(folder.path())).keys(keys()).limits(limits.clone())).await;
+    let mut running = start().await;
+    let mut paths = Vec::new();
+    for _ in 0..3 {
+        paths.push(running.conversation("loud").await);
+    }
+    for _ in 0..2 {
+        let (status, body) = running.post("/v1/conversations", json!({"agent": "loud"})).await;
+        assert_eq!((status, body["error"]["code"].as_str()), (429, Some("too_many_stored_conversations")));
+        assert!(body["error"]["message"].as_str().unwrap().contains("has 3 conversations"), "{body}");
+        works(&running).await;
+        running.stop().await;
+        running = start().await;
+    }
+    let (status, body) = answer(running.request("DELETE", &paths[0])).await;
+    assert_eq!(status, 204, "{body}");
+    running.conversation("loud").await;
+    let (status, _) = running.post("/v1/conversations", json!({"agent": "loud"})).await;
+    assert_eq!(status, 429);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stream_of_events_ends_after_its_time_and_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let mut limits = quick();

@@ -110,11 +110,12 @@ fn read_beside(folder: &BoundedFolder, file: &Path) -> Result<Bounded, PathError
     let read = folder.read(FILE, MAX_BYTES);
     let Err(PathError::Link { .. }) = &read else { return read };
     match std::fs::read_link(file) {
-        Ok(target)
-            if target.components().count() == 1 && target.extension().is_some_and(|name| name == "md") =>
-        {
-            folder.read(target, MAX_BYTES)
-        }
-        _ => read,
+        Ok(target) => match target.strip_prefix(".").unwrap_or(&target) {
+            name if name.components().count() == 1 && name.extension().is_some_and(|end| end == "md") => {
+                folder.read(name, MAX_BYTES)
+            }
+            _ => read,
+        },
+        Err(_) => read,
     }
 }

@@ -13,7 +13,7 @@ const KEYS: [&str; 12] = [
 ];
 
 /// What is shown instead of a value that can be a secret.
-const HIDDEN: &str = "(hidden)";
+pub(crate) const HIDDEN: &str = "(hidden)";
 
 /// The MCP servers by their names, each with the keys of an entry of `mcp.json`.
 #[derive(Clone, Default, PartialEq, Deserialize)]

@@ -103,6 +103,31 @@ async fn no_link_of_a_repository_leads_out_of_it_by_instructions_or_skills() {
     }
 }
 
+/// Many repositories keep one file of instructions and link the other name to it.
+#[tokio::test]
+async fn instructions_are_read_by_a_link_to_another_file_of_the_same_folder_and_by_no_other_link() {
+    let model = Model::start().await;
+    for (target, is_read) in [
+        ("CLAUDE.md", true),
+        ("./CLAUDE.md", true),
+        (".git/CLAUDE.md", false),
+        ("sub/CLAUDE.md", false),
+        ("../CLAUDE.md", false),
+        ("second.md", false),
+    ] {
+        let dir = Project::new();
+        for name in ["CLAUDE.md", ".git/CLAUDE.md", "sub/CLAUDE.md", "../CLAUDE.md"] {
+            write(&dir.path().join(name), "the-instructions");
+        }
+        symlink("CLAUDE.md", dir.path().join("second.md")).unwrap();
+        symlink(target, dir.path().join("AGENTS.md")).unwrap();
+        let said = dir.ask(&model, &["-p", "say x"]).await;
+        let asked = model.asked().pop().unwrap();
+        assert_eq!(asked.contains("the-instructions"), is_read, "{target}: {said:?}");
+        assert_eq!(said.err.contains("is not followed here"), !is_read, "{target}: {said:?}");
+    }
+}
+
 /// The events of a call that the file tools refuse contain nothing about the file.
 #[tokio::test]
 async fn the_file_watch_says_nothing_about_a_file_that_the_tools_refuse() {

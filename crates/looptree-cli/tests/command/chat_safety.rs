@@ -171,6 +171,49 @@ async fn always_for_a_program_that_runs_programs_is_this_command_alone() {
     assert!(!dir.path().join("ran.txt").exists());
 }
 
+/// A name says nothing where a command can put another program of this name: "always" is for this command alone.
+#[tokio::test]
+async fn always_covers_no_name_where_the_path_has_a_folder_of_the_project() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    std::fs::create_dir(dir.path().join("bin")).unwrap();
+    let usual = std::env::var("PATH").unwrap();
+    let inside = dir.path().join("bin").display().to_string();
+    for folder in [&*inside, "."] {
+        for path in [format!("{folder}:{usual}"), format!("{usual}:{folder}")] {
+            let mut on = chat(&dir, &model, &[("PATH", &path)], &[]);
+            on.prompts().await;
+            on.types("exec git status");
+            on.sees("exactly this command: git status").await;
+            assert!(!on.text().contains("only `git status ...`"), "{path}: {}", on.text());
+            denies(&mut on).await;
+        }
+    }
+}
+
+/// A question never shows a part of a file only.
+#[tokio::test]
+async fn a_file_of_a_project_that_is_longer_than_the_screen_is_not_asked_about() {
+    let model = Model::start().await;
+    let dir = Project::new();
+    let file = dir.path().join(".looptree/config.toml");
+    std::fs::create_dir(file.parent().unwrap()).unwrap();
+    let lines = |number: usize| "# a line\n".repeat(number - 1) + "approve = \"none\"\n";
+    for (number, end) in [(60, "Use them?"), (61, "It has 61 lines, and a question shows at most 60")] {
+        std::fs::write(&file, lines(number)).unwrap();
+        let mut on = chat(&dir, &model, &[], &[]);
+        on.sees(end).await;
+        if number == 60 {
+            on.types("n");
+        }
+        on.sees("you are asked before edits and commands").await;
+        on.prompts().await;
+        assert_eq!(on.text().contains("Use them?"), number == 60, "{}", on.text());
+        on.keys("\x04");
+        on.ends().await;
+    }
+}
+
 /// Neither a paste nor a text that was begun before the question was to be seen is an answer.
 #[tokio::test]
 async fn a_paste_and_a_half_typed_text_do_not_answer_a_question() {

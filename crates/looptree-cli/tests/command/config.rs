@@ -165,6 +165,28 @@ async fn a_key_is_in_no_output_and_no_session() {
     assert!(!all.contains("sk-very-secret-key"));
 }
 
+/// An address and the description of a model can have secrets of their own.
+#[tokio::test]
+async fn the_settings_are_shown_without_the_secrets_in_an_address_or_a_description() {
+    let dir = Project::new();
+    for text in [
+        "model = \"local/x\"\nbase_url = \"http://user:s3cret@127.0.0.1:9/v1?token=s3cret\"\n",
+        "base_url = \"user:s3cret@127.0.0.1:9/v1\"\n",
+        "model = '{\"model\": \"local/x\", \"base_url\": \"http://u@a\", \"headers\": {\"x-key\": \"s3cret\"}}'\n",
+        "model = '{\"model\": 5, \"headers\": {\"x-key\": \"s3cret\"}}'\n",
+    ] {
+        write(&dir.user_config(), text);
+        for words in [&["config"][..], &["-p", "hello"]] {
+            let said = dir.run(words).await;
+            assert!(
+                !said.out.contains("s3cret") && !said.err.contains("s3cret"),
+                "{text} {words:?}: {said:?}"
+            );
+        }
+        assert!(dir.run(&["config"]).await.out.contains("127.0.0.1:9/v1\"") || text.starts_with("model = '"));
+    }
+}
+
 #[tokio::test]
 async fn the_folder_with_the_sessions_and_its_origin_are_shown() {
     let model = Model::start().await;

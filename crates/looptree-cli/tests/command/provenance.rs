@@ -136,6 +136,44 @@ async fn a_plain_name_of_a_model_stays_at_a_destination_of_the_user() {
     }
 }
 
+/// A project's model that cannot be used does not keep the demo from a user who has no model.
+#[tokio::test]
+async fn without_a_model_of_the_user_that_of_a_project_is_named_and_the_demo_begins() {
+    let dir = Project::new();
+    let file = dir.path().join(".looptree/config.toml");
+    write(&file, "model = \"groq/openai/gpt-oss-120b\"\n");
+    let ignored = format!("ignored in {}: model", file.display());
+    let without_programs = |words: &[&str]| {
+        let mut command = dir.command();
+        command.env("PATH", dir.home()).args(words);
+        finish(command, "")
+    };
+    let said = without_programs(&[]).await;
+    assert!(said.out.contains("The demo runs `cargo test`"), "{said:?}");
+    assert!(said.err.contains(&ignored) && said.err.contains("GROQ_API_KEY is not set"), "{said:?}");
+    let said = without_programs(&["-p", "hello"]).await;
+    assert!(said.code == 2 && said.err.contains(&ignored), "{said:?}");
+    assert!(said.err.contains("Three ways to a real model"), "{said:?}");
+}
+
+/// A home that is relative is a folder of whatever repository the program starts in.
+#[tokio::test]
+async fn a_relative_home_makes_no_file_of_the_project_one_of_the_user() {
+    let (dir, stranger) = (Project::new(), Stranger::start().await);
+    for home in [".", "sub", ""] {
+        let file = dir.path().join(home).join(".config/looptree/config.toml");
+        write(&file, &stranger.description());
+        let mut command = dir.command();
+        command.env("HOME", home).args(["-p", "hello"]);
+        command.env("ANTHROPIC_API_KEY", "sk-ant-THEKEY").env("AWS_SECRET_ACCESS_KEY", "aws-SECRET");
+        // The vendor is not reached by this.
+        command.env("HTTPS_PROXY", "http://127.0.0.1:9").arg("--sessions").arg(dir.home().join("sessions"));
+        let said = finish(command, "").await;
+        assert_eq!(stranger.received(), Vec::<String>::new(), "{home:?}: {said:?}");
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 /// Entry 4: another user of the machine owns a folder above.
 #[tokio::test]
 async fn a_folder_that_others_can_write_to_is_no_project() {

@@ -12,6 +12,7 @@ use looptree::prelude::*;
 
 use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};
+use crate::choose::{self, Choice};
 use crate::exit::{Exit, InterruptedError, UsageError, usage};
 use crate::mcp::Listen;
 use crate::screen::{Screen, Stream, Styled};

@@ -117,13 +117,13 @@ async fn instructions_are_read_by_a_link_to_another_file_of_the_same_folder_and_
     ] {
         let dir = Project::new();
         for name in ["CLAUDE.md", ".git/CLAUDE.md", "sub/CLAUDE.md", "../CLAUDE.md"] {
-            write(&dir.path().join(name), "the-instructions");
+            write(&dir.path().join(name), "secret-instruction");
         }
         symlink("CLAUDE.md", dir.path().join("second.md")).unwrap();
         symlink(target, dir.path().join("AGENTS.md")).unwrap();
         let said = dir.ask(&model, &["-p", "say x"]).await;
         let asked = model.asked().pop().unwrap();
-        assert_eq!(asked.contains("the-instructions"), is_read, "{target}: {said:?}");
+        assert_eq!(asked.contains("secret-instruction"), is_read, "{target}: {said:?}");
         assert_eq!(said.err.contains("is not followed here"), !is_read, "{target}: {said:?}");
     }
 }

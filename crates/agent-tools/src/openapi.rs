@@ -70,8 +70,8 @@ pub use crate::names::tool_name;
 /// The maximum size of a description: 16 MiB. The largest ones that vendors publish have about 12 MB.
 pub const MAX_SPEC_BYTES: usize = 16 * 1024 * 1024;
 
-/// The maximum number of JSON values in a description, after the aliases of YAML are expanded. The texts of a YAML
-/// description then have at most [`MAX_SPEC_BYTES`]. GitHub's API with its 13 MB has 258,000 values.
+/// The maximum number of JSON values in a description. With the aliases of YAML expanded it has no more values than bytes,
+/// or 50,000, and its texts have at most [`MAX_SPEC_BYTES`]. GitHub's API with its 13 MB has 258,000 values.
 pub const MAX_SPEC_VALUES: usize = 1_000_000;
 
 /// The maximum number of operations that become tools. Further operations are skipped with a warning.

@@ -240,7 +240,7 @@ impl ReadFileTool {
             Stopped::Cancelled => ReadFileError::Cancelled,
             Stopped::Io(source) => failed(source),
         })?;
-        if window.lines.is_empty() && first > 1 {
+        if window.shown == 0 && first > 1 {
             return Err(ReadFileError::PastEnd { path: path.clone(), offset: first, lines: window.total });
         }
         Ok(text_result(path, args.is_whole(), first, &window))
@@ -251,18 +251,31 @@ fn check(stop: &CancellationToken) -> Result<(), ReadFileError> {
     if stop.is_cancelled() { Err(ReadFileError::Cancelled) } else { Ok(()) }
 }
 
+/// The least width of a line number.
+const NUMBER_WIDTH: usize = 4;
+
+/// What is between a line number and its line.
+const SEPARATOR: &str = " | ";
+
+/// Room for the note about a cut.
+const MARK_BYTES: usize = 80;
+
 /// Returns the numbered lines below a header with the range of lines.
 fn text_result(path: &str, whole: bool, first: u64, window: &Window) -> ToolResult {
-    let shown = window.lines.len() as u64;
+    let shown = window.shown as u64;
     let last = first + shown.saturating_sub(1);
-    let mut out = if (whole && !window.full) || shown == 0 {
+    let heading = if (whole && !window.full) || shown == 0 {
         format!("[{}]", crate::text::lines(window.total))
     } else {
         format!("[Lines {first}-{last} of {}]", window.total)
     };
-    for (number, line) in (first..).zip(&window.lines) {
+    let digits = last.checked_ilog10().map_or(1, |power| power as usize + 1).max(NUMBER_WIDTH);
+    let numbers = window.shown.saturating_mul(digits + SEPARATOR.len());
+    let mut out = String::with_capacity(heading.len() + window.bytes() + numbers + MARK_BYTES);
+    out.push_str(&heading);
+    for (number, line) in (first..).zip(window.lines()) {
         // Writing to a string cannot fail.
-        let _ = write!(out, "\n{number:>4} | {line}");
+        let _ = write!(out, "\n{number:>NUMBER_WIDTH$}{SEPARATOR}{line}");
     }
     if window.full {
         let _ = write!(out, "\n... (output truncated; continue with offset {})", last + 1);

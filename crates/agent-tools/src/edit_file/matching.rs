@@ -100,8 +100,9 @@ pub(super) enum Likeness {
 pub(super) struct Normal {
     /// The normalized text.
     pub(super) bytes: Vec<u8>,
-    /// For each normalized byte, the range of the original character.
-    spans: Vec<(u32, u32)>,
+    /// For each normalized byte, where the original character begins, and its length.
+    starts: Vec<u32>,
+    lens: Vec<u8>,
     /// Whether blanks were removed from the end of the last line.
     pub(super) end_trimmed: bool,
 }
@@ -142,27 +143,29 @@ impl Normal {
 
     /// Returns the range of the original that corresponds to `part` of the normalized text.
     pub(super) fn original(&self, part: &Range<usize>) -> Option<Range<usize>> {
-        let start = self.spans.get(part.start)?.0;
-        let end = self.spans.get(part.end.checked_sub(1)?)?.1;
-        Some(start as usize..end as usize)
+        let last = part.end.checked_sub(1)?;
+        let start = *self.starts.get(part.start)? as usize;
+        let end = *self.starts.get(last)? as usize + usize::from(*self.lens.get(last)?);
+        Some(start..end)
     }
 
     /// Returns whether a character of the original begins at `at`, or the text ends there. A character that expands to
     /// several, such as a ligature, cannot be replaced in part.
     pub(super) fn is_boundary(&self, at: usize) -> bool {
-        match (at.checked_sub(1).and_then(|before| self.spans.get(before)), self.spans.get(at)) {
-            (Some(before), Some(here)) => before.0 != here.0,
+        match (at.checked_sub(1).and_then(|before| self.starts.get(before)), self.starts.get(at)) {
+            (Some(before), Some(here)) => before != here,
             (None, _) | (_, None) => true,
         }
     }
 
     fn push(&mut self, c: char, from: Range<usize>, likeness: Likeness) {
         let mut buffer = [0; 4];
-        let span = (offset(from.start), offset(from.end));
+        let (start, len) = (offset(from.start), u8::try_from(from.len()).unwrap_or(u8::MAX));
         let mut put = |c: char| {
             let bytes = c.encode_utf8(&mut buffer).as_bytes();
             self.bytes.extend_from_slice(bytes);
-            self.spans.extend(bytes.iter().map(|_| span));
+            self.starts.extend(bytes.iter().map(|_| start));
+            self.lens.extend(bytes.iter().map(|_| len));
         };
         match likeness {
             Likeness::LineEnds => put(c),
@@ -179,7 +182,8 @@ impl Normal {
             self.bytes.iter().rposition(|byte| !matches!(byte, b' ' | b'\t')).map_or(0, |last| last + 1);
         let trimmed = end < self.bytes.len();
         self.bytes.truncate(end);
-        self.spans.truncate(end);
+        self.starts.truncate(end);
+        self.lens.truncate(end);
         trimmed
     }
 }

@@ -7,6 +7,9 @@ use super::error::OpenApiError;
 use super::{MAX_SPEC_BYTES, MAX_SPEC_VALUES};
 use crate::yaml::{Budget, Limit, Tree, is_affordable, merged};
 
+/// The number of values that every text may have, however short it is.
+const FREE_VALUES: usize = 50_000;
+
 /// The maximum product of open brackets and the length of the text.
 const MAX_WORK: usize = 500_000_000;
 
@@ -21,10 +24,12 @@ pub(super) fn parse(text: &str) -> Result<Value, OpenApiError> {
     if has_too_many_parts(text) {
         return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES });
     }
-    let mut budget = Budget::new(MAX_SPEC_VALUES, MAX_SPEC_BYTES);
+    // Only aliases make more values than the text has bytes.
+    let limit = text.len().clamp(FREE_VALUES, MAX_SPEC_VALUES);
+    let mut budget = Budget::new(limit, MAX_SPEC_BYTES);
     let parsed = Tree(&mut budget).deserialize(yaml_serde::Deserializer::from_str(text));
     match budget.exceeded() {
-        Some(Limit::Values) => return Err(OpenApiError::TooManyValues { limit: MAX_SPEC_VALUES }),
+        Some(Limit::Values) => return Err(OpenApiError::TooManyValues { limit }),
         Some(Limit::Bytes) => return Err(OpenApiError::TooLarge { limit: MAX_SPEC_BYTES }),
         None => {}
     }

@@ -20,12 +20,26 @@ pub(super) struct Wanted {
 /// The lines that were read.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    /// The lines, without line ends.
-    pub(super) lines: Vec<String>,
+    /// The lines, each with a line end.
+    text: String,
+    /// The number of these lines.
+    pub(super) shown: usize,
     /// The number of lines in the file.
     pub(super) total: usize,
     /// Whether requested lines were left out because of their size.
     pub(super) full: bool,
+}
+
+impl Window {
+    /// Returns the lines, without line ends.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &str> {
+        self.text.split_terminator('\n')
+    }
+
+    /// Returns the size of the lines with their line ends, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.len()
+    }
 }
 
 /// The reason why reading stopped early.
@@ -44,7 +58,6 @@ pub(super) fn read_window(
     let mut window = Window::default();
     let mut line = Line::default();
     let mut left_bytes = wanted.bytes;
-    let mut taken = 0u64;
     let mut number = 1u64;
     loop {
         if stop.is_cancelled() {
@@ -55,7 +68,7 @@ pub(super) fn read_window(
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(Stopped::Io(error)),
         };
-        let in_range = number >= wanted.first && taken < wanted.count && !window.full;
+        let in_range = number >= wanted.first && (window.shown as u64) < wanted.count && !window.full;
         let (used, ended) = if chunk.is_empty() {
             if !line.begun {
                 return Ok(window);
@@ -88,12 +101,13 @@ pub(super) fn read_window(
             let text = line.take(number == 1);
             let size = text.len() as u64 + 1;
             // The first line is always returned; its size is limited by `MAX_LINE_BYTES`.
-            if size > left_bytes && !window.lines.is_empty() {
+            if size > left_bytes && window.shown > 0 {
                 window.full = true;
             } else {
                 left_bytes = left_bytes.saturating_sub(size);
-                window.lines.push(text);
-                taken += 1;
+                window.text.push_str(&text);
+                window.text.push('\n');
+                window.shown += 1;
             }
         }
         line.begun = false;

@@ -418,7 +418,8 @@ fn read_descriptions_that_grow() {
         format!("openapi: 3.1.0\na: &a\n{}b:\n{}", "- 1\n".repeat(items), "- *a\n".repeat(aliases))
     };
     for text in [lists(2_000, 20_000), lists(100_000, 11)] {
-        assert!(matches!(read(&text), Err(OpenApiError::TooManyValues { limit: 1_000_000 })));
+        let most = text.len().max(50_000);
+        assert!(matches!(read(&text), Err(OpenApiError::TooManyValues { limit }) if limit == most));
     }
     // Few values with long texts.
     let texts = format!("openapi: 3.1.0\na: &a {}\nb:\n{}", "x".repeat(1 << 20), "- *a\n".repeat(1_000));

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _, ValueEnum as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
+use looptree::tools::bash::CommandSlots;
 
 use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};
@@ -201,6 +202,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         task: prompt.as_deref(),
         screen: &screen,
         instructions: None,
+        slots: CommandSlots::of_process(),
     };
     let setup = Setup::make(chosen, Connect::Own(Vec::new()), options).await?;
     if chats {

@@ -92,10 +92,7 @@ fn a_root_that_a_command_exchanged_is_an_error_and_grants_nothing() {
         std::fs::remove_dir(&inner).unwrap();
         std::os::unix::fs::symlink(&secret, &inner).unwrap();
         let error = Plan::new(&rules, Some(&root), &roots).unwrap_err();
-        assert!(
-            matches!(error, SandboxError::RootMoved { .. } | SandboxError::LinkInside { .. }),
-            "{error}"
-        );
+        assert!(matches!(error, SandboxError::RootMoved { .. } | SandboxError::LinkInside { .. }), "{error}");
         std::fs::remove_file(&inner).unwrap();
     }
 }

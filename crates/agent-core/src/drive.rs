@@ -44,6 +44,7 @@ mod panics;
 mod patience;
 pub mod perform;
 mod request;
+mod run_clock;
 mod services;
 mod shell;
 mod spans;

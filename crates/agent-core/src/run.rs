@@ -304,7 +304,8 @@ impl Run {
         step::next(self)
     }
 
-    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
+    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`. The clock of a run does not go
+    /// back: a time before that of the last input counts as the time of the last input.
     ///
     /// # Errors
     /// Returns [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged
@@ -315,6 +316,7 @@ impl Run {
         input: Input,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
+        let now = now.max(self.now);
         // The time for which the run waited for an answer does not count towards its maximum duration.
         let waited = if self.is_suspended() { now.millis_since(self.now) } else { 0 };
         let waited = self.tracker.waited_ms.saturating_add(waited);
@@ -516,6 +518,11 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
         Input::ToolReviewed { id, change } => tool_calls::reviewed(run, &id, *change, out),
         Input::Compacted { splices, usage, fallback } => {
             model_call::compacted(run, splices, usage, fallback, out)
+        }
+        Input::Idle { .. } if run.is_suspended() => Err("the run waits for an answer".into()),
+        Input::Idle { ms } => {
+            run.tracker.waited_ms = run.tracker.waited_ms.saturating_add(ms);
+            Ok(())
         }
         Input::Suspended if !run.is_suspended() => Err("no question is open".into()),
         Input::Suspended => {

@@ -469,9 +469,12 @@ impl Driver {
     /// Applies an input, records it, and delivers its events on this worker.
     fn apply(&mut self, input: Input) -> Result<(), StepError> {
         let Some(run) = &mut self.run else { return Err(StepError::NoRun) };
-        let (applied, mut events) = (self.performer.stamp(input), Vec::new());
-        self.performer.apply(run, applied.clone(), &mut events)?;
-        self.items.push(Item::Input(applied));
+        let idle = self.performer.idle(run);
+        let mut events = Vec::new();
+        for applied in idle.into_iter().chain([self.performer.stamp(input)]) {
+            self.performer.apply(run, applied.clone(), &mut events)?;
+            self.items.push(Item::Input(applied));
+        }
         self.deliver(events);
         Ok(())
     }

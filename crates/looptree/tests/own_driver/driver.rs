@@ -39,9 +39,13 @@ impl<R: FnMut(&mut Run, AppliedInput) + Send, D: FnMut(&AgentEvent) + Send> Bloc
 
     /// Applies an input, records it, and delivers its events.
     pub fn apply(&mut self, input: Input) -> Result<(), Misplaced> {
-        let (applied, mut events) = (self.performer.stamp(input), Vec::new());
-        self.performer.apply(&mut self.run, applied.clone(), &mut events)?;
-        (self.record)(&mut self.run, applied);
+        let mut events = Vec::new();
+        // Time that was not the run's, for example because the machine was suspended.
+        let idle = self.performer.idle(&self.run);
+        for applied in idle.into_iter().chain([self.performer.stamp(input)]) {
+            self.performer.apply(&mut self.run, applied.clone(), &mut events)?;
+            (self.record)(&mut self.run, applied);
+        }
         for event in events {
             (self.deliver)(&event);
             self.performer.observe(&self.run, &event);

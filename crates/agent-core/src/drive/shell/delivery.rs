@@ -104,14 +104,14 @@ impl Shell {
     /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        let applied = self.performer.stamp(input);
-        let journaled = self.performer.config.services.journal.is_some().then(|| applied.clone());
-        self.performer.apply(run, applied, &mut self.journaling.events)?;
+        let (idle, applied) = self.performer.stamp_all(run, input);
+        for applied in idle.into_iter().chain([applied]) {
+            let journaled = self.performer.config.services.journal.is_some().then(|| applied.clone());
+            self.performer.apply(run, applied, &mut self.journaling.events)?;
+            self.journaling.inputs.extend(journaled);
+        }
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
-        }
-        if let Some(journaled) = journaled {
-            self.journaling.inputs.push(journaled);
         }
         Ok(())
     }

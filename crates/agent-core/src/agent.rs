@@ -199,6 +199,8 @@ impl Inner {
         let mut state = self.state();
         state.session_id = id.clone();
         state.loop_counters.clear();
+        state.group_counters.clear();
+        state.open_groups.clear();
         state.last_loop_id = None;
         state.session_origin = Some(origin);
         id

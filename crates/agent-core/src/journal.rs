@@ -52,11 +52,12 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Returns what is recorded about a loop, to continue a child that was suspended or cut off. The default,
-    /// [`RecordedLoop::Unknown`], suits a journal that cannot be read back: an interrupted call is then asked about.
+    /// Returns what is recorded about a loop, to continue a child or a branch that was suspended or cut off. The default,
+    /// [`RecordedLoop::Unknown`], suits a journal that cannot be read back: an interrupted call is then asked about, and a
+    /// group of branches is not continued.
     ///
     /// # Errors
-    /// Returns an error if the record could not be read. The call ends with the error.
+    /// Returns an error if the record could not be read. The call or the group ends with the error.
     async fn recorded_loop(
         &self,
         session: &SessionId,

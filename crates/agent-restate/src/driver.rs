@@ -129,15 +129,16 @@ impl Driver {
         Self::of_agent(agent, session, Some(run), History::new())
     }
 
-    /// Creates a driver that starts the loop of a branch. Cancelling the token aborts its run.
+    /// Creates a driver that starts the loop of a branch, or continues its run. Cancelling the token aborts its run.
     pub(crate) fn member(
         agent: Arc<Prepared>,
         session: String,
         planned: &GroupLoop,
+        run: Option<Run>,
         cancel: CancellationToken,
     ) -> Self {
         let (performer, base) = (planned.performer(cancel), planned.context.history.clone());
-        Self { engine_waits: false, ..Self::new(agent, session, performer, None, base) }
+        Self { engine_waits: false, ..Self::new(agent, session, performer, run, base) }
     }
 
     fn of_agent(agent: Arc<Prepared>, session: String, run: Option<Run>, base: History) -> Self {

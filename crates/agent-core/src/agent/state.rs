@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
+use crate::evaluation::GroupSetup;
 use crate::event::{AgentEvent, RunEnd};
 use crate::history::{History, HistoryError, MessageRef, Splice};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
@@ -66,10 +67,19 @@ impl fmt::Debug for AgentState {
     }
 }
 
+/// Returns the key of a loop in the counters of groups.
+fn place_of(parent: Option<&LoopId>) -> LoopId {
+    parent.cloned().unwrap_or_else(|| "".into())
+}
+
 /// The part of an agent that runs change.
 pub(super) struct State {
     pub(super) session_id: SessionId,
     pub(super) loop_counters: BTreeMap<String, u64>,
+    /// The number of groups that have started after each loop. The empty id stands for the beginning of the session.
+    pub(super) group_counters: BTreeMap<LoopId, u64>,
+    /// The groups whose start is recorded and whose end is not, and that are not being driven.
+    pub(super) open_groups: Vec<GroupSetup>,
     /// The reason for the new session, until the first loop of the session has reported it.
     pub(super) session_origin: Option<SessionOrigin>,
     pub(super) last_loop_id: Option<LoopId>,
@@ -109,6 +119,8 @@ impl State {
         Self {
             session_id,
             loop_counters: BTreeMap::new(),
+            group_counters: BTreeMap::new(),
+            open_groups: Vec::new(),
             session_origin: None,
             last_loop_id: None,
             last_active_at: None,
@@ -144,6 +156,7 @@ impl State {
     /// Clears the conversation and the error.
     pub(super) fn forget(&mut self) {
         self.history = History::new();
+        self.open_groups.clear();
         self.rewound = false;
         self.tail.clear();
         self.compacted = false;
@@ -229,6 +242,37 @@ impl State {
         let session = Part::Text(self.session_id.as_str());
         let dot = || Part::Text(".");
         LoopId::from(joined(&[session, dot(), Part::Text(segment), dot(), Part::Number(n)]))
+    }
+
+    /// Returns the first group that was cut off at this point of the conversation.
+    pub(super) fn open_group(&self) -> Option<GroupSetup> {
+        let is_here = |setup: &&GroupSetup| {
+            setup.session_id == self.session_id && setup.parent_loop_id == self.last_loop_id
+        };
+        self.open_groups.iter().find(is_here).cloned()
+    }
+
+    /// Returns the number of the next group after the last loop, without using it up.
+    pub(super) fn peek_group(&self) -> u64 {
+        self.group_counters.get(&place_of(self.last_loop_id.as_ref())).copied().unwrap_or_default()
+    }
+
+    /// Updates the state for a group that is driven from now on: an open one, or one that has this number.
+    pub(super) fn take_group(&mut self, setup: &GroupSetup, number: u64) {
+        let before = self.open_groups.len();
+        self.open_groups.retain(|open| open.group_id != setup.group_id);
+        if self.open_groups.len() == before {
+            self.group_counters.insert(place_of(setup.parent_loop_id.as_ref()), number.saturating_add(1));
+        }
+    }
+
+    /// Frees the number of a group that was not recorded, unless a later group has started.
+    pub(super) fn release_group(&mut self, parent: Option<&LoopId>, number: u64) {
+        if let Some(counter) = self.group_counters.get_mut(&place_of(parent))
+            && *counter == number.saturating_add(1)
+        {
+            *counter = number;
+        }
     }
 
     /// Updates the state for a run that starts.

@@ -1,7 +1,9 @@
 //! The implementation of the agent's journal.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
+use std::task::Poll;
 
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, JournalWarning, RecordedLoop};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
@@ -61,6 +63,10 @@ impl Journal for RecordingJournal {
     ) -> Result<RecordedLoop, JournalError> {
         let unread = |error: SessionError| JournalError::new(error.to_string(), Some(Box::new(error)));
         let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
+        if let Some(slot) = self.inner.sessions.find(session.as_str()) {
+            let _entered = self.inner.enter(&slot).await;
+            self.inner.complete_unwritten(&slot).await.map_err(unread)?;
+        }
         // From the store, because the memory may have released messages.
         match store.load_session(session.as_str()).await {
             Ok(loaded) => {
@@ -194,7 +200,7 @@ impl RecordingJournal {
             let slot = self.inner.sessions.slot(id);
             let _entered = self.inner.enter(&slot).await;
             // It may have been closed in between; then another slot opens it again.
-            if slot.is_gone() {
+            if slot.is_gone() || self.inner.complete_unwritten(&slot).await.is_err() {
                 continue;
             }
             if slot.with(|tracked| tracked.journal.is_some()) != Some(true) {
@@ -217,17 +223,54 @@ impl RecordingJournal {
                 }
             }
         };
-        if let Some(pending) = pending
-            && let Err(error) = pending.await
-        {
-            self.inner.discard(&slot).await;
-            return Err(error);
+        match pending {
+            Some(pending) => self.inner.complete(&slot, pending).await,
+            None => Ok(()),
         }
-        Ok(())
+    }
+}
+
+/// A record that is appended and not written. If its loop is dropped, the next caller waits for it.
+struct Unwritten<'a> {
+    slot: &'a Slot,
+    pending: Option<PendingWrite>,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.slot.with(|tracked| tracked.unwritten.push_back(pending));
+        }
     }
 }
 
 impl Inner {
+    /// Waits until a record is written. A session whose memory is ahead of its store is removed.
+    async fn complete(&self, slot: &Arc<Slot>, pending: PendingWrite) -> Result<(), SessionError> {
+        let written = {
+            let mut unwritten = Unwritten { slot, pending: Some(pending) };
+            let written = poll_fn(|cx| match &mut unwritten.pending {
+                Some(pending) => pending.as_mut().poll(cx),
+                None => Poll::Ready(Ok(())),
+            });
+            let written = written.await;
+            unwritten.pending = None;
+            written
+        };
+        if written.is_err() {
+            self.discard(slot).await;
+        }
+        written
+    }
+
+    /// Waits for the records of loops that were dropped before their records were written. The caller has entered the slot.
+    pub(super) async fn complete_unwritten(&self, slot: &Arc<Slot>) -> Result<(), SessionError> {
+        while let Some(pending) = slot.with(|tracked| tracked.unwritten.pop_front()).flatten() {
+            self.complete(slot, pending).await?;
+        }
+        Ok(())
+    }
+
     /// Drops what a run does not need after a compaction, if the store can read it back.
     async fn release_messages(&self, id: &SessionId, run: &Run) -> Result<(), SessionError> {
         let Some(slot) = self.sessions.find(id.as_str()) else { return Ok(()) };

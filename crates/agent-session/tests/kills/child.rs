@@ -16,10 +16,10 @@ use agent_core::run::ChildEnd;
 use agent_core::testing::ScriptedTool;
 use agent_core::tool::{ChildRun, Tools};
 use agent_core::{
-    AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, BranchSpec, CancellationToken,
-    Completion, Effects, EventSender, EventSink, LlmJudgeEvaluation, LoopId, Message, ModelConfig,
-    ModelRequest, ProviderError, RunEnd, SessionId, StopReason, StreamEvent, StreamProvider, ToolContext,
-    ToolError, ToolResult,
+    AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, BranchEnd,
+    BranchSpec, CancellationToken, Completion, Effects, EventSender, EventSink, LlmJudgeEvaluation, LoopId,
+    Message, ModelConfig, ModelRequest, ParallelError, ProviderError, QuestionId, RunEnd, SessionId,
+    StopReason, StreamEvent, StreamProvider, ToolContext, ToolError, ToolResult,
 };
 use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionRecorder};
 use async_trait::async_trait;
@@ -336,9 +336,7 @@ pub(crate) async fn live() {
     if !explored {
         let mut judge = agent.config();
         judge.services.provider = Arc::new(Judge);
-        let ways = ["b0", "b1"].map(|branch| BranchSpec::asking(format!("{WAY}{branch}")));
-        let judge = LlmJudgeEvaluation::new(judge);
-        agent.explore_and_adopt(ways, judge, EventSender::none()).await.unwrap();
+        explore(&agent, &LlmJudgeEvaluation::new(judge), seed).await;
     }
     {
         let _during = During::begin(&WRITES);
@@ -346,13 +344,37 @@ pub(crate) async fn live() {
     }
 }
 
+fn nth_answer(n: usize) -> Answer {
+    if n.is_multiple_of(2) { Answer::Allow } else { Answer::deny(UNKNOWN) }
+}
+
 async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
     while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
         n += 1;
-        let answer =
-            if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
-        drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+        drop(agent.answer(questions[0].id.clone(), nth_answer(n)).unwrap());
+    }
+}
+
+/// Explores two ways, and answers what the branches ask.
+async fn explore(agent: &BasicAgent, judge: &LlmJudgeEvaluation, seed: usize) {
+    let mut answers: [Vec<(QuestionId, Answer)>; 2] = Default::default();
+    loop {
+        let ways = ["b0", "b1"].iter().zip(&answers).map(|(branch, answers)| {
+            let spec = BranchSpec::asking(format!("{WAY}{branch}"));
+            answers.iter().fold(spec, |spec, (id, answer)| spec.answering(id.clone(), answer.clone()))
+        });
+        let error = match agent.explore_and_adopt(ways, judge, EventSender::none()).await {
+            Ok(_) => return,
+            Err(AgentError::Branches(error)) => error,
+            Err(error) => panic!("{error}"),
+        };
+        assert!(matches!(*error, ParallelError::Waiting { .. }), "{error}");
+        for (n, (outcome, answers)) in error.outcomes().iter().zip(&mut answers).enumerate() {
+            if let BranchEnd::Suspended { questions } = &outcome.end {
+                answers.extend(questions.iter().map(|q| (q.id.clone(), nth_answer(seed + n))));
+            }
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use agent_core::{
     Message, ModelConfig, ModelRequest, ParallelError, ProviderError, QuestionId, RunEnd, SessionId,
     StopReason, StreamEvent, StreamProvider, ToolContext, ToolError, ToolResult,
 };
-use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionRecorder};
+use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -310,12 +310,16 @@ pub(crate) async fn live() {
         .with_tool(tool("put", Effects::Idempotent))
         .with_tool(Helpers);
     let (mut done, mut safe, mut open, mut explored) = (0, 0, false, false);
-    if let Ok(loaded) = store.load_session(SESSION) {
-        safe = events_of(&loaded);
-        open = loaded.open_run().unwrap().is_some();
-        done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
-        explored = has_explored(&loaded);
-        agent = agent.restore_unrecorded(&loaded).unwrap();
+    match store.load_session(SESSION) {
+        Ok(loaded) => {
+            safe = events_of(&loaded);
+            open = loaded.open_run().unwrap().is_some();
+            done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
+            explored = has_explored(&loaded);
+            agent = agent.restore_unrecorded(&loaded).unwrap();
+        }
+        Err(SessionError::NotFound { .. }) => {}
+        Err(error) => panic!("the session does not load: {error}"),
     }
     let recorder = SessionRecorder::attach(&mut agent, store);
     let inner = agent.config().services.journal.unwrap();
@@ -348,11 +352,18 @@ fn nth_answer(n: usize) -> Answer {
     if n.is_multiple_of(2) { Answer::Allow } else { Answer::deny(UNKNOWN) }
 }
 
+/// Answers the questions of a run until it completes. A run that a fault ends otherwise ends the child.
 async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
-    while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
-        n += 1;
-        drop(agent.answer(questions[0].id.clone(), nth_answer(n)).unwrap());
+    loop {
+        match agent.finish().await {
+            Some(RunEnd::Suspended(questions)) => {
+                n += 1;
+                drop(agent.answer(questions[0].id.clone(), nth_answer(n)).unwrap());
+            }
+            Some(RunEnd::Completed(_)) => return,
+            end => panic!("the run ended: {end:?}"),
+        }
     }
 }
 

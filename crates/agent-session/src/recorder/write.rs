@@ -182,7 +182,15 @@ impl RecordingJournal {
                 self.inner.sessions.link_start(start);
             }
         };
-        self.record(id, &Writing::of(setup), || session_of_entry(entry), write, written).await?;
+        let new = || {
+            let mut session = session_of_entry(entry);
+            if let Some(AgentEvent::AgentStart(start)) = entry.events.first() {
+                // From the first record on, so that the sessions of a tree are known after a crash.
+                session.parent_spawn_ref = self.inner.sessions.caller_of(start);
+            }
+            session
+        };
+        self.record(id, &Writing::of(setup), new, write, written).await?;
         for event in entry.events {
             match event {
                 AgentEvent::ToolExecutionEnd(end) => self.end_child(end).await,

@@ -75,6 +75,7 @@ pub(crate) use config::{LoopIds, run_setup};
 pub(crate) use instructions::record_instructions;
 pub(crate) use interrupt::Interrupt;
 pub(crate) use mailbox::Mailbox;
+pub(crate) use journaling::CutOff;
 pub(crate) use member::Driven;
 pub(crate) use output::{Audience, ListenerPanicked, Output};
 pub(crate) use panics::panic_text;

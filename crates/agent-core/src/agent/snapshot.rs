@@ -174,6 +174,7 @@ impl AgentHandle {
             state.history = snapshot.history;
             state.tail.clear();
             state.compacted = false;
+            state.cut_off = None;
             if let Some(run) = snapshot.suspended {
                 state.finished = Some(RunEnd::Suspended(run.questions()));
                 state.tail.extend(run.open_reply().cloned());

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
+use crate::drive::CutOff;
 use crate::evaluation::GroupSetup;
 use crate::event::{AgentEvent, RunEnd};
 use crate::history::{History, HistoryError, MessageRef, Splice};
@@ -102,6 +103,10 @@ pub(super) struct State {
     /// Cancels the branches that are being explored. `None` until the first exploration after an abort.
     pub(super) explorations: Option<CancellationToken>,
     pub(super) suspended: Option<Box<Run>>,
+    /// The last run, if it was cut off while it was journaled. It can be resumed until the conversation changes.
+    pub(super) cut_off: Option<Box<CutOff>>,
+    /// The loop before the last one, until the start of the last one is journaled.
+    earlier_loop_id: Option<LoopId>,
     /// The budget's state in the restored snapshot, until the next run applies it.
     pub(super) spent_before: Option<BudgetSnapshot>,
     /// How the last run ended.
@@ -136,6 +141,8 @@ impl State {
             cancel: None,
             explorations: None,
             suspended: None,
+            cut_off: None,
+            earlier_loop_id: None,
             spent_before: None,
             finished: None,
             must_record: false,
@@ -166,6 +173,7 @@ impl State {
         self.completing.clear();
         self.stream_message = None;
         self.suspended = None;
+        self.cut_off = None;
     }
 
     /// Takes the suspended run to continue it. Its calls stay known, so that their results can come before the run tells of them.
@@ -174,6 +182,27 @@ impl State {
         self.deferred = run.deferred();
         self.pending.extend(run.started_calls().cloned());
         Some(run)
+    }
+
+    /// Returns the last run if it was cut off and the conversation has not changed since.
+    pub(super) fn resumable_cut_off(&self) -> Option<&CutOff> {
+        let is_same = |left: &Left| {
+            self.history.unit_count() == left.history.unit_count() && self.history.extends(&left.history)
+        };
+        self.cut_off.as_deref().filter(|_| self.left.as_ref().is_some_and(is_same))
+    }
+
+    /// Takes the run that was cut off to continue it. The conversation is again that of its last record.
+    pub(super) fn take_cut_off(&mut self) -> Option<Box<CutOff>> {
+        let cut_off = self.cut_off.take()?;
+        let recorded = cut_off.recorded_run();
+        self.history = recorded.history().clone();
+        self.tail.extend(recorded.open_reply().cloned());
+        self.deferred = recorded.deferred();
+        self.pending.extend(recorded.started_calls().cloned());
+        self.earlier_loop_id = self.last_loop_id.replace(recorded.loop_id().clone());
+        self.error = None;
+        Some(cut_off)
     }
 
     /// Returns the deferred call, for which no result has been queued, that this id names.
@@ -278,7 +307,8 @@ impl State {
     /// Updates the state for a run that starts.
     pub(super) fn begin(&mut self, id: LoopId, segment: String, now: Timestamp, cancel: CancellationToken) {
         *self.loop_counters.entry(segment).or_default() += 1;
-        self.last_loop_id = Some(id);
+        self.earlier_loop_id = self.last_loop_id.replace(id);
+        self.cut_off = None;
         self.last_active_at = Some(now);
         self.is_streaming = true;
         self.error = None;
@@ -330,7 +360,13 @@ impl State {
     }
 
     /// Updates the state for a run that has ended or waits for an answer.
-    pub(super) fn settle(&mut self, run: Run) {
+    pub(super) fn settle(&mut self, run: Run, cut_off: Option<Box<CutOff>>) {
+        if cut_off.as_ref().is_some_and(|cut_off| !cut_off.has_begun()) {
+            // Nothing knows of the loop.
+            self.last_loop_id = self.earlier_loop_id.take();
+            self.session_origin.clone_from(&run.setup().session_origin);
+        }
+        self.cut_off = cut_off;
         self.last_active_at = Some(run.now());
         self.history = run.history().clone();
         if let Some(left) = &mut self.left {

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::ChildStart;
 use super::{
-    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Patience,
+    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output, Patience,
     Performer, Shell, panic_text, start_in,
 };
 use crate::event::{AgentEnd, AgentEvent, Ended, NumberedEvent};
@@ -76,7 +76,7 @@ impl Audience for RunSlot {
 
     fn notify_now(&self, _event: &AgentEvent) {}
 
-    fn settle(&self, run: Run, output: &Output) {
+    fn settle(&self, run: Run, _: Option<Box<CutOff>>, output: &Output) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
         output.release();
     }

@@ -256,8 +256,20 @@ impl Performer {
         applied: AppliedInput,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
-        let AppliedInput { now, input } = applied;
         let before = out.len();
+        self.apply_untold(run, applied, out)?;
+        out.get(before..).unwrap_or_default().iter().for_each(|event| self.follow(event));
+        Ok(())
+    }
+
+    /// Applies an input whose events are not recorded yet. [`follow`](Self::follow) is called with each when it is.
+    pub(super) fn apply_untold(
+        &mut self,
+        run: &mut Run,
+        applied: AppliedInput,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
+        let AppliedInput { now, input } = applied;
         let compacts = matches!(input, Input::Compacted { .. });
         match &mut self.budget {
             None => run.apply(now, input, out)?,
@@ -273,10 +285,14 @@ impl Performer {
         if compacts {
             self.release_messages(run);
         }
-        if let Some(spans) = &mut self.spans {
-            spans.follow(out.get(before..).unwrap_or_default());
-        }
         Ok(())
+    }
+
+    /// Opens and closes the spans of the run for a recorded event.
+    pub(super) fn follow(&mut self, event: &AgentEvent) {
+        if let Some(spans) = &mut self.spans {
+            spans.follow(event);
+        }
     }
 
     /// Drops the messages that compactions removed from the conversation, if the journal can read them back.

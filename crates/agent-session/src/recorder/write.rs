@@ -12,6 +12,7 @@ use async_trait::async_trait;
 
 use super::Inner;
 use super::groups::{session_of_group, session_of_start};
+use super::open::AfterSave;
 use super::owned::{Owned, Writing};
 use super::release::{self, StoredSession};
 use super::session_journal::{SessionJournal, session_of_entry};
@@ -61,21 +62,7 @@ impl Journal for RecordingJournal {
         session: &SessionId,
         loop_id: &LoopId,
     ) -> Result<RecordedLoop, JournalError> {
-        let unread = |error: SessionError| JournalError::new(error.to_string(), Some(Box::new(error)));
-        let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
-        if let Some(slot) = self.inner.sessions.find(session.as_str()) {
-            let _entered = self.inner.enter(&slot).await;
-            self.inner.complete_unwritten(&slot).await.map_err(unread)?;
-        }
-        // From the store, because the memory may have released messages.
-        match store.load_session(session.as_str()).await {
-            Ok(loaded) => {
-                let loop_id = loop_id.clone();
-                on_pool(move || loaded.recorded_loop(&loop_id)).await.map_err(unread)
-            }
-            Err(SessionError::NotFound { .. }) => Ok(RecordedLoop::Absent),
-            Err(error) => Err(unread(error)),
-        }
+        self.read_loop(session, loop_id).await.map_err(unwritten)
     }
 
     fn stored_messages(&self, run: &Run) -> Option<Arc<dyn StoredMessages>> {
@@ -132,6 +119,43 @@ impl RecordingJournal {
         }
     }
 
+    /// Reads from the store what is recorded about a loop, because the memory may have released messages. All that is
+    /// found is durable.
+    async fn read_loop(&self, id: &SessionId, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
+        let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
+        if let Some(slot) = self.inner.sessions.find(id.as_str()) {
+            // The run may have been dropped while a record was written. A save completes it.
+            self.inner.save_in_task(&slot, AfterSave::Continue).await?;
+        }
+        let loaded = match store.load_session(id.as_str()).await {
+            Ok(loaded) => loaded,
+            Err(SessionError::NotFound { .. }) => return Ok(RecordedLoop::Absent),
+            Err(error) => return Err(error),
+        };
+        if self.owned.has(id) {
+            // A record could not be written or flushed. Opening the session reads and flushes what is there.
+            self.reopen(store, id, || loaded.clone().into_session()).await?;
+        }
+        let loop_id = loop_id.clone();
+        on_pool(move || loaded.recorded_loop(&loop_id)).await
+    }
+
+    /// Opens a session of the agent again after a record of it could not be written.
+    async fn reopen(
+        &self,
+        store: &Arc<dyn SessionStore>,
+        id: &SessionId,
+        stored: impl Fn() -> Session,
+    ) -> Result<(), SessionError> {
+        loop {
+            let slot = self.inner.sessions.slot(id);
+            let _entered = self.inner.enter(&slot).await;
+            if !slot.is_gone() {
+                return self.inner.open(store, &slot, stored).await;
+            }
+        }
+    }
+
     async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
         let Some(id) = session_of_group(entry.event) else { return Ok(()) };
         // At the end of a group, its session usually exists.
@@ -160,7 +184,15 @@ impl RecordingJournal {
                 self.inner.sessions.link_start(start);
             }
         };
-        self.record(id, &Writing::of(setup), || session_of_entry(entry), write, written).await?;
+        let new = || {
+            let mut session = session_of_entry(entry);
+            if let Some(AgentEvent::AgentStart(start)) = entry.events.first() {
+                // From the first record on, so that the sessions of a tree are known after a crash.
+                session.parent_spawn_ref = self.inner.sessions.caller_of(start);
+            }
+            session
+        };
+        self.record(id, &Writing::of(setup), new, write, written).await?;
         for event in entry.events {
             match event {
                 AgentEvent::ToolExecutionEnd(end) => self.end_child(end).await,

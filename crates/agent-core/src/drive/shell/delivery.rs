@@ -60,12 +60,25 @@ impl Shell {
         let rests = self.journaling.is_resting_point();
         let proof = self.journaling.settle(journal, self.run.as_ref()).await?;
         let warning = if rests { self.warning() } else { None };
+        let mut warned = Ok(());
         if let Some(warning) = warning {
             let event = self.numbered_live(warning);
-            Box::pin(self.output.emit(event, &self.patience())).await?;
+            warned = Box::pin(self.output.emit(event, &self.patience())).await;
         }
+        // Also after a panic of a listener, because what was journaled must not be journaled again.
         self.deliver().await?;
+        warned?;
         Ok(proof)
+    }
+
+    /// Journals what was not journaled when the run was cut off, unless the journal has it, and delivers it.
+    pub(in crate::drive) async fn settle_cut_off(&mut self) -> Result<(), Interrupt> {
+        if let (Some(journal), Some(run)) = (self.performer.config.services.journal.as_deref(), &mut self.run)
+            && !self.journaling.is_recorded()
+        {
+            self.journaling.read_back(journal, run).await?;
+        }
+        self.settle().await.map(drop)
     }
 
     /// Returns what the journal warns of.
@@ -105,21 +118,22 @@ impl Shell {
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
         let Some(run) = &mut self.run else { return Ok(()) };
         let (idle, applied) = self.performer.stamp_all(run, input);
+        let has_journal = self.performer.config.services.journal.is_some();
         for applied in idle.into_iter().chain([applied]) {
-            let journaled = self.performer.config.services.journal.is_some().then(|| applied.clone());
-            self.performer.apply(run, applied, &mut self.journaling.events)?;
-            self.journaling.inputs.extend(journaled);
+            let journaled = has_journal.then(|| applied.clone());
+            if has_journal {
+                self.journaling.prepare(run);
+            }
+            let outcome = self.performer.apply_untold(run, applied, &mut self.journaling.events);
+            match journaled {
+                Some(journaled) if outcome.is_ok() => self.journaling.inputs.push(journaled),
+                Some(_) => self.journaling.reject(),
+                None => {}
+            }
+            outcome?;
         }
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
-        }
-        Ok(())
-    }
-
-    /// Journals the start of the run.
-    pub(super) async fn record_start(&mut self) -> Result<(), Interrupt> {
-        if let (Some(journal), Some(run)) = (&self.performer.config.services.journal, &self.run) {
-            self.journaling.write(&**journal, run).await?;
         }
         Ok(())
     }
@@ -192,8 +206,9 @@ impl Shell {
 
     /// Collects what the observing hooks receive for an event that is about to be delivered.
     pub(super) fn observe(&mut self, event: &AgentEvent) -> Option<Observation> {
-        self.started |= matches!(event, AgentEvent::AgentStart(_));
-        Observation::of(event, &self.performer.config.hooks, self.run.as_ref(), self.started)
+        self.performer.follow(event);
+        self.journaling.started |= matches!(event, AgentEvent::AgentStart(_));
+        Observation::of(event, &self.performer.config.hooks, self.run.as_ref(), self.journaling.started)
     }
 
     /// Calls the observing hooks after an event has been delivered.

@@ -153,7 +153,11 @@ async fn serve_one(
         let mut request: Request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(seated.clone());
         let (answered, response) = (seated.request(), routes.call(request));
-        async move { response.await.map(|response| holding(response, answered)) }
+        async move {
+            // A connection with many requests in its buffer takes turns with the others.
+            tokio::task::yield_now().await;
+            response.await.map(|response| holding(response, answered))
+        }
     });
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(connection), service));
     let served = tokio::select! {

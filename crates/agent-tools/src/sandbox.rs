@@ -51,6 +51,7 @@ mod plan;
 mod rules;
 #[cfg(target_os = "linux")]
 mod seccomp;
+mod way;
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]

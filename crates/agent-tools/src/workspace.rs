@@ -13,6 +13,7 @@
 //! | path | list | read, search | write |
 //! |---|---|---|---|
 //! | a part is named `.git` (any case): the data of a repository | no | no | no |
+//! | where a `.git` of the root or above it leads as a file or a link, when the workspace is opened | no | no | no |
 //! | in a folder of [`with_protected`](Workspace::with_protected) | no | no | no |
 //! | matches a pattern of [`with_denied`](Workspace::with_denied) | yes | no | no |
 //!
@@ -36,6 +37,7 @@ mod access;
 mod error;
 mod file_lock;
 mod files;
+mod git_data;
 mod real;
 mod rules;
 
@@ -84,7 +86,9 @@ impl Workspace {
             io::ErrorKind::NotADirectory => PathError::NotADirectory { path: shown.clone() },
             _ => access(source),
         })?;
-        Ok(Self { root: Some(Arc::new(Root { real, dir })), rules: Arc::default() })
+        let mut rules = Rules::default();
+        git_data::beside(&real).into_iter().for_each(|data| rules.protect(data));
+        Ok(Self { root: Some(Arc::new(Root { real, dir })), rules: Arc::new(rules) })
     }
 
     /// Creates a workspace without a root: every file is accessible, and relative paths start at the current folder.

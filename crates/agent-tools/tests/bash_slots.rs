@@ -21,6 +21,27 @@ const FILES: usize = 1024;
 /// The variable with the name of the sandbox, in the process with a lower limit.
 const INNER: &str = "LOOPTREE_TEST_SLOTS";
 
+/// A part of the slots is used by those who have it: others do not wait for its commands.
+#[tokio::test]
+async fn commands_that_fill_one_part_of_the_slots_do_not_keep_those_of_another_part_waiting() {
+    let folder = folder();
+    let parts = MAX_COMMANDS;
+    let tool = |slots: &CommandSlots| BashTool::new(folder.workspace.clone()).with_slots(slots.clone());
+    let (one, other) = (CommandSlots::part_of_process(parts), CommandSlots::part_of_process(parts));
+    let endless = tool(&one);
+    let running =
+        tokio::spawn(async move { call(&endless, json!({"command": "touch began; sleep 600"})).await });
+    until("a command of the first part runs", || folder.has("began")).await;
+    // A part is a slot at least, and of 64 parts it is no more.
+    let waiting = tool(&one);
+    let queued = tokio::spawn(async move { call(&waiting, json!({"command": "touch second"})).await });
+    assert_eq!(text(call(&tool(&other), json!({"command": "echo free"})).await), "Exit code: 0\nfree\n");
+    assert!(!folder.has("second"));
+    running.abort();
+    drop(queued.await.unwrap());
+    assert!(folder.has("second"));
+}
+
 /// Attack 21.
 #[test]
 fn five_hundred_commands_at_once_work_with_1024_files() {

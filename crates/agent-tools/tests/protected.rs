@@ -94,6 +94,70 @@ async fn no_file_tool_accesses_the_data_of_a_repository() {
     all_refused(&free, &["write_file", "edit_file"], &absolute, "data of a git repository").await;
 }
 
+/// Git finds its data also by a file or a link `.git`, by a common folder, and in a folder without a working tree.
+#[cfg(unix)]
+#[tokio::test]
+async fn no_file_tool_accesses_the_data_of_a_repository_that_has_another_name() {
+    let all = ["read_file", "write_file", "edit_file", "search", "list_files"];
+    type Make = fn(&Folder);
+    let cases: [(&str, Make, &[&str]); 5] = [
+        ("a file", |folder| folder.put(".git", "gitdir: meta\n"), &["meta/config", "meta"]),
+        (
+            "a file with an absolute name",
+            |folder| {
+                let name = folder.path().join("meta").display().to_string();
+                folder.put(".git", &format!("gitdir: {name}\n"));
+            },
+            &["meta/config", "meta"],
+        ),
+        (
+            "a link",
+            |folder| std::os::unix::fs::symlink("meta", folder.path().join(".git")).unwrap(),
+            &["meta/config", "meta"],
+        ),
+        (
+            "a common folder",
+            |folder| {
+                folder.put("meta/commondir", "../common\n");
+                folder.put("common/config", "PASSWORD");
+                folder.put(".git", "gitdir: meta\n");
+            },
+            &["meta/config", "common/config", "common"],
+        ),
+        (
+            "no working tree",
+            |folder| {
+                for name in ["HEAD", "config", "objects/a", "refs/a", "hooks/a"] {
+                    folder.put(name, "PASSWORD");
+                }
+            },
+            &["config", "HEAD", "hooks/a", "objects/a"],
+        ),
+    ];
+    for (what, make, refused) in cases {
+        let folder = folder();
+        folder.put("meta/config", "PASSWORD");
+        folder.put("other/config", "PASSWORD");
+        make(&folder);
+        let workspace = Workspace::open(folder.path()).unwrap();
+        for path in refused {
+            for tool in all {
+                let done = try_tool(&workspace, tool, path).await;
+                assert!(done.is_err(), "{what}: {tool} {path}: {done:?}");
+            }
+        }
+        let below = folder.path().join("other");
+        for workspace in [workspace, Workspace::open(&below).unwrap()] {
+            let path = if workspace.root() == Some(&*below.canonicalize().unwrap()) {
+                "config"
+            } else {
+                "other/config"
+            };
+            try_tool(&workspace, "read_file", path).await.unwrap();
+        }
+    }
+}
+
 /// Attacks 6 and 7, the side of the tools.
 #[tokio::test]
 async fn a_protected_folder_is_not_listed_searched_read_or_written() {

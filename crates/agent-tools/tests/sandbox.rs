@@ -512,6 +512,38 @@ async fn a_repository_that_is_a_read_root_in_bwrap_is_not_changed() {
     assert!(!folder.path().join(".git/commondir").exists() && !folder.path().join("old").exists());
 }
 
+/// A command removes a link in a folder that it can write to, and puts something else in its place.
+#[tokio::test]
+async fn no_read_root_and_no_trusted_file_is_reached_by_a_link_that_a_command_could_exchange() {
+    let (folder, outside) = (folder(), folder());
+    outside.put("real/config", "one\n");
+    folder.put("inner/config", "one\n");
+    let link = |target: &std::path::Path, name: &str| {
+        std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+    };
+    link(&outside.path().join("real"), "out");
+    link(std::path::Path::new("inner"), "in");
+    // The first of two links is outside.
+    std::os::unix::fs::symlink(folder.path().join("out"), outside.path().join("chain")).unwrap();
+    let rules = SandboxRules::for_workspace(&folder.workspace);
+    let root = folder.path();
+    for (path, is_safe) in [
+        (outside.path().join("real/config"), true),
+        (root.join("inner/config"), true),
+        (root.join("missing/config"), true),
+        (root.join("out/config"), false),
+        (root.join("in/config"), false),
+        (root.join("inner/../in/config"), false),
+        (outside.path().join("chain/config"), false),
+    ] {
+        let checked = rules.check_way_to(&path);
+        assert_eq!(checked.is_ok(), is_safe, "{}: {checked:?}", path.display());
+    }
+    let sandbox = Sandbox::bwrap(rules.with_read_root(root.join("in")));
+    let error = sandbox.check().await.unwrap_err().to_string();
+    assert!(error.contains("which commands could exchange"), "{error}");
+}
+
 /// The filter of system calls leaves what builds and tests need.
 #[tokio::test]
 async fn ordinary_programs_work_in_every_sandbox_without_a_network() {

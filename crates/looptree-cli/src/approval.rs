@@ -1,8 +1,10 @@
 //! Asking before something changes, and what was allowed for the rest of the chat.
 
 mod commands;
+mod repository;
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use looptree::Question;
@@ -58,6 +60,8 @@ struct Rules {
     outside: Option<Outside>,
     plan_only: bool,
     grants: Vec<Grant>,
+    /// Where commands run.
+    directory: Option<PathBuf>,
 }
 
 /// The policy of a run. A clone is the same policy.
@@ -69,7 +73,7 @@ pub(crate) struct Approvals {
 
 impl Approvals {
     pub(crate) fn new(approve: Approve, plan_only: bool, approver: Approver) -> Self {
-        let rules = Rules { approve, outside: None, plan_only, grants: Vec::new() };
+        let rules = Rules { approve, outside: None, plan_only, grants: Vec::new(), directory: None };
         Self { rules: Arc::new(Mutex::new(rules)), approver }
     }
 
@@ -88,6 +92,11 @@ impl Approvals {
 
     pub(crate) fn grants(&self) -> Vec<Grant> {
         self.with(|rules| rules.grants.clone())
+    }
+
+    /// Sets where commands run.
+    pub(crate) fn set_directory(&self, directory: &Path) {
+        self.with(|rules| rules.directory = Some(directory.to_owned()));
     }
 
     pub(crate) fn plan_only(&self) -> bool {
@@ -152,7 +161,8 @@ impl Approvals {
                 };
                 return (Err(reason), outside.is_some());
             }
-            let granted = rules.grants.iter().any(|grant| covers(grant, tool, &call.arguments));
+            let directory = rules.directory.as_deref();
+            let granted = rules.grants.iter().any(|grant| covers(grant, tool, &call.arguments, directory));
             let ask = match approve {
                 Approve::Ask => true,
                 Approve::Commands => is_command || outside.is_some(),
@@ -178,14 +188,22 @@ impl Approvals {
 }
 
 /// Returns whether a grant applies to a call.
-fn covers(grant: &Grant, tool: &str, arguments: &Value) -> bool {
+fn covers(grant: &Grant, tool: &str, arguments: &Value, directory: Option<&Path>) -> bool {
     match grant {
         Grant::Tool(name) => name == tool,
         Grant::Command(prefix) => {
-            COMMANDS.contains(&tool) && commands::covered(command(arguments)).as_ref() == Some(prefix)
+            COMMANDS.contains(&tool)
+                && commands::covered(command(arguments)).as_ref() == Some(prefix)
+                && runs_listed_programs(prefix, directory)
         }
         Grant::Call { tool: name, arguments: known } => name == tool && known == arguments,
     }
+}
+
+/// Returns whether a command that the list allows runs no other program in this directory. What git runs is in the settings of the
+/// repository, too.
+fn runs_listed_programs(prefix: &str, directory: Option<&Path>) -> bool {
+    !prefix.starts_with("git ") || directory.is_some_and(repository::is_plain)
 }
 
 /// Returns the grant that "always" gives for a call: every call of a tool that edits files of the workspace; for a command of which it is
@@ -214,8 +232,9 @@ pub(crate) fn always_of(question: &Question) -> Option<Grant> {
     let arguments = view.map_or(Value::Null, |view| view.arguments);
     let grant = always(call.name.as_str(), &arguments);
     // A name says nothing where the model can put another program of this name.
-    let is_closed = || directory.is_some_and(|directory| SearchPath::outside([directory]).is_closed());
-    if matches!(grant, Grant::Command(_)) && !is_closed() {
+    let is_closed = || directory.as_ref().is_some_and(|folder| SearchPath::outside([folder]).is_closed());
+    let runs_listed = |prefix: &str| runs_listed_programs(prefix, directory.as_deref().map(Path::new));
+    if matches!(&grant, Grant::Command(prefix) if !is_closed() || !runs_listed(prefix)) {
         return Some(Grant::Call { tool: call.name.to_string(), arguments });
     }
     Some(grant)

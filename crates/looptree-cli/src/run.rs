@@ -201,6 +201,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         task: prompt.as_deref(),
         screen: &screen,
         instructions: None,
+        slots: CommandSlots::of_process(),
     };
     let setup = Setup::make(chosen, Connect::Own(Vec::new()), options).await?;
     if chats {

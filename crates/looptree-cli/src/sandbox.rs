@@ -35,9 +35,12 @@ pub(crate) async fn shell(settings: &Settings, workspace: &Workspace) -> Result<
         rules = rules.with_write_root(root);
     }
     // In a home directory, a command could write where keys go.
+    let roots: Vec<PathBuf> = rules.write_roots().filter_map(|root| root.canonicalize().ok()).collect();
     for path in user_paths(settings) {
+        rules.check_way_to(&path).map_err(|error| unavailable(&error.into()))?;
+        let path = std::path::absolute(&path)?;
         let above = path.ancestors().find_map(|above| above.canonicalize().ok());
-        if above.zip(workspace.root()).is_none_or(|(above, root)| !above.starts_with(root)) {
+        if above.is_none_or(|above| !roots.iter().any(|root| above.starts_with(root))) {
             continue;
         }
         // The folders come first: in them, no file is created afterwards.

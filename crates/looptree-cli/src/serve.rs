@@ -2,8 +2,10 @@
 
 mod keys;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -16,6 +18,7 @@ use looptree::serve::{
     VanishedClient,
 };
 use looptree::session::SessionStore;
+use looptree::tools::bash::CommandSlots;
 use tokio::net::TcpListener;
 
 use crate::approval::Approver;
@@ -106,6 +109,10 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
         store: store.clone(),
         servers: servers.clone(),
         screen: screen.clone(),
+        slots: keys
+            .iter()
+            .map(|key| (key.name().into(), CommandSlots::part_of_process(keys.len())))
+            .collect(),
     };
     let builder = Service::builder(store)
         .ledger_store(ledger)
@@ -147,6 +154,8 @@ struct Coder {
     /// The conversations share them.
     servers: Servers,
     screen: Screen,
+    /// The slots for commands of each key, which are equal parts of those of the process.
+    slots: BTreeMap<Arc<str>, CommandSlots>,
 }
 
 #[async_trait]
@@ -157,6 +166,11 @@ impl AgentFactory for Coder {
 }
 
 impl Coder {
+    /// Returns the slots of a key. A client can then fill its own, and none of another.
+    fn slots_of(&self, key: &str) -> CommandSlots {
+        self.slots.get(key).cloned().unwrap_or_else(CommandSlots::of_process)
+    }
+
     async fn agent(&self, conversation: &ConversationRef) -> Result<ServedAgent> {
         let root = match &self.workspaces {
             None => self.root.clone(),
@@ -177,6 +191,7 @@ impl Coder {
             task: None,
             screen: &self.screen,
             instructions: self.instructions.clone(),
+            slots: self.slots_of(&conversation.key),
         };
         let Setup { mut agent, watch, .. } =
             Setup::make(chosen, Connect::Shared(self.servers.clone()), options).await?;

@@ -11,6 +11,7 @@ use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
 use looptree::identity::SessionId;
 use looptree::prelude::*;
+use looptree::tools::bash::CommandSlots;
 use looptree::tools::mcp::McpServer;
 use looptree::{CancellationToken, Message, Question};
 use tokio::sync::OwnedMutexGuard;
@@ -122,6 +123,7 @@ impl<T> Host<T> {
             task: None,
             screen: &self.screen,
             instructions: None,
+            slots: CommandSlots::of_process(),
         };
         let setup = Setup::make(chosen, Connect::Own(servers), options).await?;
         let id = setup.agent.session_id();

@@ -9,6 +9,7 @@ use looptree::compat::SeedVerbs as _;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
 use looptree::session::{FileWatch, SessionError, sessions_folder};
+use looptree::tools::bash::CommandSlots;
 use looptree::tools::plan::RetainPlan;
 
 use crate::approval::{Approvals, Approver, Outside};
@@ -76,6 +77,8 @@ pub(crate) struct SetupOptions<'a> {
     pub(crate) screen: &'a Screen,
     /// The instructions, if they were read before.
     pub(crate) instructions: Option<Instructions>,
+    /// How many commands run at once.
+    pub(crate) slots: CommandSlots,
 }
 
 /// Returns the compaction strategy: a summary by the model that preserves the plan.
@@ -106,14 +109,25 @@ impl Setup {
     }
 
     async fn with_servers(chosen: Chosen, options: SetupOptions<'_>, servers: Servers) -> Result<Self> {
-        let SetupOptions { settings, root, approver, at_limit, session, record, task, instructions, .. } =
-            options;
+        let SetupOptions {
+            settings,
+            root,
+            approver,
+            at_limit,
+            session,
+            record,
+            task,
+            instructions,
+            slots,
+            ..
+        } = options;
         let mut notes = settings.notes.clone();
         notes.extend(chosen.notes);
         let model = chosen.model;
         let sessions = sessions_of(settings, root)?;
         let workspace = workspace(settings, root)?;
         let (shell, held) = sandbox::shell(settings, &workspace).await?;
+        let shell = shell.with_slots(slots);
         notes.push(held);
         let shell = shell.with_max_output_bytes(MAX_COMMAND_OUTPUT);
         let instructions = match instructions {
@@ -128,6 +142,7 @@ impl Setup {
         notes.extend(instructions.notes.iter().cloned());
         let approvals =
             Approvals::new(settings.approve(), settings.plan_only.value.unwrap_or(false), approver);
+        approvals.set_directory(root);
         let files = workspace.clone();
         let watch = FileWatch::new(root, move |path: &str| files.open_file(path));
         let context = context_of(&model);
@@ -214,6 +229,8 @@ pub(crate) fn user_paths(settings: &Settings) -> Vec<PathBuf> {
         paths.extend(["config.toml", "AGENTS.md", "skills"].map(|name| own.join(name)));
     }
     paths.extend(settings.user_file().map(Path::to_path_buf));
+    // They name programs, and are read again for each session of an editor.
+    paths.extend(settings.mcp_files.iter().filter_map(|file| std::path::absolute(file).ok()));
     paths
 }
 

@@ -10,8 +10,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::child::ChildStart;
 use super::{
-    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output, Patience,
-    Performer, Shell, panic_text, start_in,
+    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output,
+    Patience, Performer, Shell, panic_text, start_in,
 };
 use crate::event::{AgentEnd, AgentEvent, Ended, NumberedEvent};
 use crate::journal::{JournalError, RecordedLoop};

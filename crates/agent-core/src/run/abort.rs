@@ -81,7 +81,7 @@ pub(super) fn abort(
                 Phase::Backoff(retry) => Some(retry.clone()),
                 _ => None,
             };
-            run.settle_partial(partial.as_deref(), out);
+            run.settle_aborted(partial.as_deref(), out);
             let text = match &cause {
                 Cause::Caller => ABORTED_REPLY.to_owned(),
                 Cause::Interrupted(reason) => reason.clone(),

@@ -17,12 +17,28 @@ use crate::route::{RouteName, RouteSetup};
 const OVERFLOW_SHARE_PERCENT: u64 = 75;
 
 impl Run {
-    /// Counts the cost of a call that ends without a complete reply.
+    /// Counts the cost of a call that failed.
     pub(super) fn settle_partial(&mut self, partial: Option<&PartialReply>, out: &mut Vec<AgentEvent>) {
         let Phase::Calling { started, .. } = self.phase else { return };
+        self.settle_open_call(partial, started, out);
+    }
+
+    /// Counts the cost of a call that was aborted. The provider may have begun to work on the prompt.
+    pub(super) fn settle_aborted(&mut self, partial: Option<&PartialReply>, out: &mut Vec<AgentEvent>) {
+        if matches!(self.phase, Phase::Calling { .. }) {
+            self.settle_open_call(partial, true, out);
+        }
+    }
+
+    fn settle_open_call(
+        &mut self,
+        partial: Option<&PartialReply>,
+        answered: bool,
+        out: &mut Vec<AgentEvent>,
+    ) {
         let (usage, output) =
             partial.map_or((Usage::default(), 0), |p| (p.usage, crate::context::content_tokens(&p.content)));
-        budget::settle_call(self, usage, started || output > 0, output, out);
+        budget::settle_call(self, usage, answered || output > 0, output, out);
     }
 
     /// Emits `MessageStart` with an empty reply.

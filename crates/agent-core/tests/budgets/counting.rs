@@ -106,6 +106,22 @@ async fn an_aborted_call_is_settled_and_gives_back_the_rest() {
     assert!(budget.spent().tokens >= 8, "{:?}", budget.spent());
 }
 
+/// The provider can have begun to work on the prompt, and bills it.
+#[tokio::test]
+async fn a_call_that_is_aborted_before_its_first_piece_is_counted_by_its_prompt() {
+    let budget = Budget::new(none().with_tokens(10_000));
+    let latch = Latch::new();
+    let (agent, _) = agent([ScriptedReply::new().and_wait(&latch).and_text("late")], &budget);
+    let events = agent.prompt("12345678".repeat(100)).unwrap();
+    within(latch.reached()).await;
+    agent.abort();
+    let events = within(events.collect()).await;
+    let last = notes(&events).pop().unwrap();
+    let BudgetNote::Spent { amounts, estimated } = last.note else { panic!("{last:?}") };
+    assert!(estimated && amounts.tokens >= 200, "{amounts:?}");
+    assert_eq!((budget.reserved(), budget.spent().tokens), (Spending::default(), amounts.tokens));
+}
+
 /// X4: also where the task of the run is dropped.
 #[tokio::test]
 async fn a_run_that_is_dropped_in_a_call_keeps_nothing_set_aside() {

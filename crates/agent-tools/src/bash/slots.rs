@@ -40,6 +40,19 @@ impl CommandSlots {
         SHARED.clone()
     }
 
+    /// Returns an equal part of the bound of this process, at least 1. Use it for each of several users whose commands must not
+    /// wait for those of the others. With more parts than the process has slots, the parts are more than the whole.
+    ///
+    /// ```
+    /// use agent_tools::bash::CommandSlots;
+    /// let (alice, bob) = (CommandSlots::part_of_process(2), CommandSlots::part_of_process(2));
+    /// # drop((alice, bob));
+    /// ```
+    #[must_use]
+    pub fn part_of_process(parts: usize) -> Self {
+        Self::new(default_commands() / parts.max(1))
+    }
+
     /// Returns a bound for the git commands of this process.
     pub(crate) fn of_git() -> Self {
         Self::new(default_commands() / 8)

@@ -56,6 +56,17 @@ pub enum SandboxError {
         /// The folder that is refused.
         folder: PathBuf,
     },
+    /// A command could exchange a link on the way to a path that it must not change.
+    #[error(
+        "the way to {} leads over the link {}, which commands could exchange, because they can write to its folder; \
+         name the path that the link leads to, or start in another directory", .path.display(), .link.display()
+    )]
+    LinkInside {
+        /// The path that was configured.
+        path: PathBuf,
+        /// The link.
+        link: PathBuf,
+    },
     /// A root led to another place when the sandbox was used for the first time.
     #[error("the root {} of the sandbox led to {} at first, and now to {}; a command may have changed it. Restore it, or create the sandbox again", .path.display(), .first.display(), .now.display())]
     RootMoved {

@@ -71,6 +71,9 @@ impl Plan {
             }
         }
         for (root, grant) in rules.roots() {
+            if grant == Grant::Read {
+                rules.check_way_to(root)?;
+            }
             let root = roots.resolve(root)?;
             hidden.retain(|path| !path.starts_with(&root));
             grants.insert(root, grant);

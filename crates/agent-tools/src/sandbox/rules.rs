@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::SandboxError;
 #[cfg(target_os = "linux")]
 use super::plan::Grant;
+use super::way::exchangeable_link;
 use crate::Workspace;
 use crate::program::SearchPath;
 
@@ -189,6 +191,20 @@ impl SandboxRules {
     pub(crate) fn writable(&self) -> impl Iterator<Item = PathBuf> {
         let shared = (self.temp == TempFolder::Shared).then(std::env::temp_dir);
         self.write.iter().cloned().chain(shared)
+    }
+
+    /// Checks that no child can exchange a link on the way to `path`. Use it for each file outside of the writable roots that your
+    /// program trusts, such as its settings: a file that was put in the place of a link would be read instead.
+    ///
+    /// # Errors
+    /// Returns [`SandboxError::LinkInside`] with the first link in a folder that a child can write to.
+    pub fn check_way_to(&self, path: impl AsRef<Path>) -> Result<(), SandboxError> {
+        let path = path.as_ref();
+        let writable: Vec<PathBuf> = self.writable().filter_map(|root| root.canonicalize().ok()).collect();
+        match exchangeable_link(path, &writable) {
+            None => Ok(()),
+            Some(link) => Err(SandboxError::LinkInside { path: path.to_path_buf(), link }),
+        }
     }
 
     /// Returns the folders of `PATH` that a child cannot write to.

@@ -62,12 +62,20 @@ const FAMILIES: &[Family] = &[
     },
     Family {
         program: "git",
-        subcommands: &["status", "diff", "log", "show", "blame", "ls-files"],
+        subcommands: &["status", "diff", "log", "show", "ls-files"],
         options: "-s --short -b --branch --porcelain -uno -uall --untracked-files --ignored -v --verbose --stat --numstat --shortstat \
                   --summary --cached --staged --name-only --name-status --check -w --ignore-all-space --ignore-space-change \
                   --word-diff -U= --unified= -p --patch --no-patch -M --find-renames --no-color --no-ext-diff --no-textconv --oneline \
                   --graph --all --decorate --no-decorate --merges --no-merges --reverse --first-parent --follow --abbrev-commit -n= \
                   --max-count= --since= --until= --after= --before= --author= --grep= --date= --diff-filter= -S= -G= -L=",
+        options_behind: "",
+        words: Words::Operands,
+    },
+    // Of blame, -S and --contents read any file.
+    Family {
+        program: "git",
+        subcommands: &["blame"],
+        options: "-w -s -e -l -t -c -f -n -p --porcelain --line-porcelain --root --date= -L= --since= --abbrev=",
         options_behind: "",
         words: Words::Operands,
     },

@@ -9,6 +9,16 @@ fn chat(dir: &Project, model: &Model, variables: &[(&str, &str)], words: &[&str]
     Terminal::start(dir, 80, &variables, &words)
 }
 
+/// Makes the directory a repository.
+fn repository(dir: &Project) {
+    let git = dir.path().join(".git");
+    for folder in ["objects", "refs"] {
+        std::fs::create_dir_all(git.join(folder)).unwrap();
+    }
+    std::fs::write(git.join("HEAD"), "ref: refs/heads/main\n").unwrap();
+    std::fs::write(git.join("config"), "[core]\n\trepositoryformatversion = 0\n").unwrap();
+}
+
 /// Denies the open question without a reason.
 async fn denies(on: &mut Terminal) {
     on.types("n");
@@ -60,6 +70,7 @@ async fn edits_and_commands_are_asked_about_and_a_diff_is_shown_before_an_edit()
 async fn always_allows_this_program_and_nothing_more() {
     let model = Model::start().await;
     let dir = Project::new();
+    repository(&dir);
     let mut on = chat(&dir, &model, &[], &[]);
     on.prompts().await;
     on.types("exec git status");
@@ -176,6 +187,7 @@ async fn always_for_a_program_that_runs_programs_is_this_command_alone() {
 async fn always_covers_no_name_where_the_path_has_a_folder_of_the_project() {
     let model = Model::start().await;
     let dir = Project::new();
+    repository(&dir);
     std::fs::create_dir(dir.path().join("bin")).unwrap();
     let usual = std::env::var("PATH").unwrap();
     let inside = dir.path().join("bin").display().to_string();

@@ -286,6 +286,49 @@ async fn no_tool_and_no_client_writes_the_settings_of_the_user() {
     assert_eq!(std::fs::read_to_string(&config).unwrap(), own, "{said:?}");
 }
 
+/// A file that names MCP servers names programs, which start outside of every sandbox.
+#[tokio::test]
+async fn no_tool_and_no_command_writes_the_file_of_mcp_servers_that_the_user_names() {
+    let (dir, model) = (Project::new(), Model::start().await);
+    let file = dir.path().join("mcp.json");
+    let own = "{\"mcpServers\": {}}\n";
+    write(&file, own);
+    let server = serve(&dir, &model, &["--mcp-config", "mcp.json", "--yes"], Some(KEY)).await;
+    let (_, created) = server.call("POST", "/v1/conversations", Some(json!({}))).await;
+    let path = format!("/v1/conversations/{}", created["id"].as_str().unwrap());
+    let (status, said) =
+        server.call("PUT", &format!("{path}/files/content?path=mcp.json"), Some(json!("{}"))).await;
+    assert!(status == 403, "{status} {said}");
+    let said = dir
+        .ask(&model, &["--mcp-config", "mcp.json", "--sandbox=bwrap", "-p", "exec echo evil > mcp.json"])
+        .await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), own, "{said:?}");
+}
+
+/// Commands in a sandbox could exchange a link on the way to the settings, so that the sandbox is refused with the link's name.
+#[tokio::test]
+async fn no_sandbox_lets_a_command_exchange_a_link_on_the_way_to_the_settings() {
+    let (dir, model) = (Project::new(), Model::start().await);
+    let elsewhere = dir.home().join("dotfiles/looptree");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let config = dir.home().join(".config");
+    std::fs::create_dir_all(&config).unwrap();
+    std::os::unix::fs::symlink("../dotfiles/looptree", config.join("looptree")).unwrap();
+    let folder = config.display().to_string();
+    for sandbox in ["--sandbox=bwrap", "--sandbox=landlock"] {
+        let words = [
+            "--cwd",
+            &folder,
+            sandbox,
+            "-p",
+            "exec rm looptree; mkdir looptree; echo evil > looptree/config.toml",
+        ];
+        let said = dir.ask(&model, &words).await;
+        assert!(said.code != 0 && said.err.contains("which commands could exchange"), "{sandbox}: {said:?}");
+        assert!(config.join("looptree").is_symlink() && !config.join("looptree/config.toml").exists());
+    }
+}
+
 /// A user can keep the settings in a repository, and link to them.
 #[tokio::test]
 async fn no_tool_writes_the_settings_of_the_user_by_the_file_that_a_link_leads_to() {

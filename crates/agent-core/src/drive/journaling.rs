@@ -18,7 +18,7 @@ pub(super) struct Journaling {
     /// Events that are not yet both journaled and delivered.
     pub(super) events: Vec<AgentEvent>,
     /// The number of `events`, from the first one, that have already been delivered.
-    pub(super) delivered: usize,
+    pub(super) delivered: u32,
     /// Inputs that are not yet journaled.
     pub(super) inputs: Vec<AppliedInput>,
     /// The durability that the next entry needs.
@@ -65,7 +65,7 @@ impl Journaling {
 
     /// Removes all events and returns those that have not been delivered.
     pub(super) fn take_undelivered(&mut self) -> Vec<AgentEvent> {
-        let delivered = std::mem::take(&mut self.delivered);
+        let delivered = std::mem::take(&mut self.delivered) as usize;
         let mut events = std::mem::take(&mut self.events);
         events.drain(..delivered);
         events
@@ -74,8 +74,8 @@ impl Journaling {
     /// Returns copies of the undelivered events and marks them as delivered. They remain here until they are
     /// journaled.
     pub(super) fn deliver_early(&mut self) -> Vec<AgentEvent> {
-        let new = self.events.get(self.delivered..).unwrap_or_default().to_vec();
-        self.delivered = self.events.len();
+        let new = self.events.get(self.delivered as usize..).unwrap_or_default().to_vec();
+        self.delivered = u32::try_from(self.events.len()).unwrap_or(u32::MAX);
         new
     }
 

@@ -7,7 +7,7 @@ mod tool_calls;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -17,7 +17,7 @@ use super::interrupt::Interrupt;
 use super::journaling::{CutOff, Journaling};
 use super::mailbox::Mailbox;
 use super::output::Output;
-use super::patience::Patience;
+use super::patience::{AbortTime, Patience};
 use super::perform::Performer;
 use crate::budget::Budget;
 use crate::environment::BoxFuture;
@@ -91,7 +91,7 @@ pub(crate) struct Shell {
     /// What is left of a run that was cut off while it was journaled.
     cut_off: Option<Box<CutOff>>,
     /// When the abort was noticed, see [`Patience`].
-    aborted_at: OnceLock<u64>,
+    aborted_at: AbortTime,
     /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
@@ -122,7 +122,7 @@ impl Shell {
             journaling: Journaling::default(),
             arriving: None,
             cut_off: None,
-            aborted_at: OnceLock::new(),
+            aborted_at: AbortTime::default(),
             start: Start::Resume(None),
         })
     }

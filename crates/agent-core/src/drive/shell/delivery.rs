@@ -149,7 +149,7 @@ impl Shell {
 
     /// Delivers events as long as no listener has to be awaited. Returns the rest.
     fn deliver_now(&mut self) -> Option<Vec<AgentEvent>> {
-        let delivered = std::mem::take(&mut self.journaling.delivered);
+        let delivered = std::mem::take(&mut self.journaling.delivered) as usize;
         let mut events = std::mem::take(&mut self.journaling.events);
         let mut rest = None;
         let mut number = self.number_before(events.len().saturating_sub(delivered));
@@ -200,7 +200,7 @@ impl Shell {
 
     /// Returns a live event with the number of the event that was delivered before it.
     pub(super) fn numbered_live(&self, event: AgentEvent) -> NumberedEvent {
-        let waiting = self.journaling.events.len().saturating_sub(self.journaling.delivered);
+        let waiting = self.journaling.events.len().saturating_sub(self.journaling.delivered as usize);
         self.numbered(self.number_before(waiting), event)
     }
 

@@ -66,7 +66,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-pub use branches::{BranchSpec, Exploration, ExploredBranch};
+pub use branches::{BranchSpec, Exploration, ExploredBranch, discard_branches};
 pub use error::AgentError;
 pub use handle::ChatToken;
 pub use listeners::Subscription;

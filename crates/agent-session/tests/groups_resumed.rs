@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agent_core::agent::discard_branches;
 use agent_core::drive::Delegation;
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, RecordedLoop};
 use agent_core::run::ChildEnd;
@@ -558,7 +559,7 @@ async fn other_branches_than_those_of_the_group_are_refused_until_it_is_discarde
         assert_eq!(agent.history(), before);
         assert_eq!(branches(&process.kind.open(&process.home).load_session(SESSION).unwrap()).len(), 2);
 
-        agent.discard_branches().await.unwrap();
+        discard_branches(&agent).await.unwrap();
         let specs = asking(&["Good morning.", "Good evening.", "Good night."]);
         agent.explore_and_adopt(specs, PickFirstEvaluation, EventSender::none()).await.unwrap();
         recorder.close().await.unwrap();
@@ -721,7 +722,7 @@ async fn an_agent_without_a_journal_does_not_start_the_branches_again() {
     let error = refused(&agent, asking(&["pay one", "pay two"])).await;
     assert!(matches!(error, ParallelError::Journal { .. }), "{error}");
     assert!(error.to_string().contains("restore_session"), "{error}");
-    agent.discard_branches().await.unwrap();
+    discard_branches(&agent).await.unwrap();
     let specs = asking(&["Good morning."]);
     agent.explore_and_adopt(specs, PickFirstEvaluation, EventSender::none()).await.unwrap();
 }

@@ -245,27 +245,6 @@ impl AgentHandle {
         self.take_over(outcome)
     }
 
-    /// Ends the groups that were cut off at this point of the conversation, without a selection. The next call of
-    /// [`explore_and_adopt`](Self::explore_and_adopt) starts another group. Does nothing if there is no such group.
-    ///
-    /// # Errors
-    /// Fails if the agent is busy or waits for an answer, and if the end cannot be journaled. The group stays open then.
-    pub async fn discard_branches(&self) -> Result<(), AgentError> {
-        self.check_idle()?;
-        let config = self.config();
-        loop {
-            let open = self.inner.state().open_group();
-            let Some(setup) = open else { return Ok(()) };
-            let (group, session) = (setup.group_id.clone(), setup.session_id.clone());
-            let end = ParallelLoopEnd {
-                reason: Some("the branches were discarded".to_owned()),
-                ..ParallelLoopEnd::new(group, session, config.services.environment.now())
-            };
-            record_end(&config, Some(end)).await?;
-            self.inner.state().open_groups.retain(|open| open.group_id != setup.group_id);
-        }
-    }
-
     fn take_over(&self, outcome: &ParallelLoopOutcome) -> Result<(), AgentError> {
         let mut snapshot = self.snapshot();
         snapshot.history = outcome.context.history.clone();
@@ -330,6 +309,27 @@ impl Drop for Place {
         } else if self.is_recorded && !self.record.has_started() {
             inner.state().release_group(self.setup.parent_loop_id.as_ref(), self.number);
         }
+    }
+}
+
+/// Ends the groups that were cut off at this point of the agent's conversation, without a selection. The next call of
+/// [`AgentHandle::explore_and_adopt`] starts another group. Does nothing if there is no such group.
+///
+/// # Errors
+/// Fails if the agent is busy or waits for an answer, and if the end cannot be journaled. The group stays open then.
+pub async fn discard_branches(agent: &AgentHandle) -> Result<(), AgentError> {
+    agent.check_idle()?;
+    let config = agent.config();
+    loop {
+        let open = agent.inner.state().open_group();
+        let Some(setup) = open else { return Ok(()) };
+        let (group, session) = (setup.group_id.clone(), setup.session_id.clone());
+        let end = ParallelLoopEnd {
+            reason: Some("the branches were discarded".to_owned()),
+            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+        };
+        record_end(&config, Some(end)).await?;
+        agent.inner.state().open_groups.retain(|open| open.group_id != setup.group_id);
     }
 }
 

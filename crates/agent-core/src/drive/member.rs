@@ -110,7 +110,7 @@ impl GroupLoop {
         Driving { begun, answers: Vec::new() }
     }
 
-    /// Reads from the journal where a loop of a group that is resumed stands. `answers` are those to its open questions.
+    /// Reads from the journal how a loop of a group that is resumed continues. `answers` are those to its open questions.
     ///
     /// # Errors
     /// Returns an error if the record cannot be read, or if the journal cannot be read back.
@@ -134,14 +134,14 @@ impl GroupLoop {
             RecordedLoop::Unknown => {
                 let text = format!(
                     "the group of loop {loop_id} was cut off, and there is no journal that can be read back; restore the \
-                     agent with restore_session, or end the group with discard_branches"
+                     agent with restore_session, or end the group with agent::discard_branches"
                 );
                 return Err(JournalError::new(text, None));
             }
         })
     }
 
-    /// Prepares the loop, as [`begin`](Self::begin), from where it stands.
+    /// Prepares the loop, as [`begin`](Self::begin), at this start.
     pub(crate) fn begin_from(
         &self,
         start: ChildStart,

@@ -14,7 +14,7 @@ pub enum ParallelError {
     /// The branches are not those of the group that is resumed. No branch has started.
     #[error(
         "the group has {planned} branches, and {given} were given; give the branches with which it was started, or end the \
-         group with discard_branches"
+         group with agent::discard_branches"
     )]
     OtherBranches {
         /// The number of branches of the group.
@@ -25,7 +25,7 @@ pub enum ParallelError {
     /// The prompt of a branch is not the one with which the group that is resumed was started. Nothing has been resumed.
     #[error(
         "branch {index} of the group was started with the prompt {recorded:?}, and {given:?} was given; give the prompts with \
-         which it was started, or end the group with discard_branches"
+         which it was started, or end the group with agent::discard_branches"
     )]
     OtherPrompt {
         /// The index of the branch, from 0.

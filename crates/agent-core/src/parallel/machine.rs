@@ -335,20 +335,23 @@ impl Group {
     }
 
     fn check_evaluating(&self) -> Result<(), String> {
-        let open = self.open().chain(self.waiting()).next();
-        open.map_or(Ok(()), |open| Err(format!("branch {open} has not ended")))
+        self.unfinished().map_or(Ok(()), |open| Err(format!("branch {open} has not ended")))
+    }
+
+    /// Returns a branch that has not ended, or waits with a call whose outcome is unknown.
+    fn unfinished(&self) -> Option<usize> {
+        self.open().chain(self.waiting()).next()
     }
 
     /// Ends the group if all branches have ended and no evaluation follows.
     fn end_without_evaluation(&mut self, now: Timestamp, out: &mut Vec<AgentEvent>) {
-        if self.open().next().is_some() {
+        if self.unfinished().is_some() {
             return;
         }
-        let is_waiting = self.waiting().next().is_some();
-        if self.aborted && (self.setup.selects || is_waiting) {
-            self.finish(now, GroupEnd::Aborted {}, out);
-        } else if !self.setup.selects && !is_waiting {
+        if !self.setup.selects {
             self.finish(now, GroupEnd::Ran {}, out);
+        } else if self.aborted {
+            self.finish(now, GroupEnd::Aborted {}, out);
         }
     }
 

@@ -218,13 +218,14 @@ fn a_call_with_an_unknown_outcome_keeps_the_group_open_until_its_branch_ends() {
     assert_eq!(world.group.usage().branches.input, 21, "each branch counts once");
 
     for selects in [true, false] {
-        let mut setup = setup(1);
+        let mut setup = setup(2);
         setup.selects = selects;
         let mut world = World::new(setup);
-        world.apply(waits(0, true)).unwrap();
-        world.apply(GroupInput::Abort {}).unwrap();
-        assert!(matches!(world.group.next(), GroupStep::AwaitAnswers { .. }), "the branch has to end");
-        world.apply(ended(0)).unwrap();
+        for input in [waits(0, true), waits(1, true), GroupInput::Abort {}, ended(0)] {
+            world.apply(input).unwrap();
+        }
+        assert!(matches!(world.group.next(), GroupStep::AwaitAnswers { .. }), "each branch has to end");
+        world.apply(ended(1)).unwrap();
         assert_eq!(world.ended().0, if selects { GroupEnd::Aborted {} } else { GroupEnd::Ran {} });
     }
 }

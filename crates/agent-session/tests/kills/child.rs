@@ -21,7 +21,7 @@ use agent_core::{
     ModelRequest, ProviderError, RunEnd, SessionId, StopReason, StreamEvent, StreamProvider, ToolContext,
     ToolError, ToolResult,
 };
-use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionRecorder};
+use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -266,7 +266,11 @@ impl Journal for Slow {
         writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
         if rests {
             let recorder = self.recorder.clone();
-            recorder.save().await.unwrap();
+            // A panic here would be the result of a helper's call.
+            if let Err(error) = recorder.save().await {
+                writeln!(out, "\nthe session was not saved: {error}").unwrap();
+                std::process::exit(1);
+            }
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
@@ -310,12 +314,16 @@ pub(crate) async fn live() {
         .with_tool(tool("put", Effects::Idempotent))
         .with_tool(Helpers);
     let (mut done, mut safe, mut open, mut explored) = (0, 0, false, false);
-    if let Ok(loaded) = store.load_session(SESSION) {
-        safe = events_of(&loaded);
-        open = loaded.open_run().unwrap().is_some();
-        done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
-        explored = has_explored(&loaded);
-        agent = agent.restore_unrecorded(&loaded).unwrap();
+    match store.load_session(SESSION) {
+        Ok(loaded) => {
+            safe = events_of(&loaded);
+            open = loaded.open_run().unwrap().is_some();
+            done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
+            explored = has_explored(&loaded);
+            agent = agent.restore_unrecorded(&loaded).unwrap();
+        }
+        Err(SessionError::NotFound { .. }) => {}
+        Err(error) => panic!("the session does not load: {error}"),
     }
     let recorder = SessionRecorder::attach(&mut agent, store);
     let inner = agent.config().services.journal.unwrap();
@@ -346,13 +354,23 @@ pub(crate) async fn live() {
     }
 }
 
+/// Answers the questions of a run until it completes. A run that a fault ends otherwise ends the child.
 async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
-    while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
-        n += 1;
-        let answer =
-            if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
-        drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+    loop {
+        match agent.finish().await {
+            Some(RunEnd::Suspended(questions)) => {
+                n += 1;
+                let answer = if n.is_multiple_of(2) {
+                    Answer::Allow
+                } else {
+                    Answer::Deny { reason: UNKNOWN.to_owned() }
+                };
+                drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+            }
+            Some(RunEnd::Completed(_)) => return,
+            end => panic!("the run ended: {end:?}"),
+        }
     }
 }
 

@@ -30,7 +30,8 @@ const PATH: &str = "/usr/bin:/bin";
 
 /// The script of the guard. A line is `+`, a number, a process group or 0, a mark or `-`, and the folder of a cgroup, or `-` and
 /// a number, which removes the entry. `grep` finds the marked processes that have left their groups; a system without `/proc`
-/// has none to show. A process that has not replaced itself yet when this process ends has no mark, so an empty pass is repeated.
+/// has none to show. Their groups end, too: this process may have ended before it could tell the group of a child. A child that
+/// has not replaced itself yet has no mark, so an empty pass is repeated.
 const GUARD: &str = r#"trap '' HUP INT TERM
 nl='
 '
@@ -62,8 +63,9 @@ quiet=0 pass=0
 while [ "$quiet" -lt 4 ] && [ "$pass" -lt 60 ]; do
     quiet=$((quiet + 1)) pass=$((pass + 1))
     for one in $(grep -lzsE -e "^LOOPTREE_CALL=(.*,)?(${marks#|})(,.*)?$" /proc/[0-9]*/environ); do
-        one=${one#/proc/}
-        kill -s KILL "${one%/environ}" && quiet=0
+        one=${one#/proc/} one=${one%/environ}
+        kill -s KILL -- "-$one" && quiet=0
+        kill -s KILL "$one" && quiet=0
     done
     [ "$quiet" = 0 ] || sleep 0.05
 done

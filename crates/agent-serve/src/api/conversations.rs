@@ -395,7 +395,7 @@ pub(super) async fn steer(
     InPath(id): InPath<String>,
     Body(body, request): Body<UserMessageBody>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    queue(&service, &account, id, body, request, agent_core::AgentHandle::steer).await
+    queue(&service, &account, id, body, request.as_ref(), agent_core::AgentHandle::steer).await
 }
 
 pub(super) async fn follow_up(
@@ -404,7 +404,7 @@ pub(super) async fn follow_up(
     InPath(id): InPath<String>,
     Body(body, request): Body<UserMessageBody>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    queue(&service, &account, id, body, request, agent_core::AgentHandle::follow_up).await
+    queue(&service, &account, id, body, request.as_ref(), agent_core::AgentHandle::follow_up).await
 }
 
 /// Queues a message for the open run, unless an earlier request with the same key has.
@@ -413,13 +413,13 @@ async fn queue(
     account: &Account,
     id: String,
     body: UserMessageBody,
-    request: Option<RequestId>,
+    request: Option<&RequestId>,
     queue: impl FnOnce(&agent_core::AgentHandle, AgentMessage),
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
     let mut message = body.into_message()?;
     let conversation = service.open(account, &SessionId::from(id)).await?;
     let status = if conversation.is_running() { Status::Running } else { Status::Idle };
-    let claim = request.as_ref().map(|request| {
+    let claim = request.map(|request| {
         request.mark(&mut message);
         conversation.requests.claim(request)
     });

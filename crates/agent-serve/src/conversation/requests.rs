@@ -179,7 +179,9 @@ impl Drop for Claim<'_> {
         match self.outcome {
             Outcome::Nothing => drop(known.remove(at)),
             Outcome::Began { after } => {
-                known.iter_mut().skip(at).take(1).for_each(|own| own.after = Some(after))
+                if let Some(own) = known.get_mut(at) {
+                    own.after = Some(after);
+                }
             }
             Outcome::Unknown => {}
         }

@@ -266,7 +266,11 @@ impl Journal for Slow {
         writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
         if rests {
             let recorder = self.recorder.clone();
-            recorder.save().await.unwrap();
+            // A panic here would be the result of a helper's call.
+            if let Err(error) = recorder.save().await {
+                writeln!(out, "\nthe session was not saved: {error}").unwrap();
+                std::process::exit(1);
+            }
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())

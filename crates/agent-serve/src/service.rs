@@ -456,6 +456,10 @@ impl Service {
         };
         let id = SessionId::from(format!("{agent}-{once}{random}"));
         let of = ConversationRef { id, key: Arc::clone(&account.name), agent };
+        // A repeated request makes nothing new.
+        if request.is_some() && self.inner.registry.owner(&of.id).await?.is_some() {
+            return Ok((of, Created::Before));
+        }
         let stored = self.count_new(account).await?;
         let created = match request {
             Some(_) => self.inner.registry.create_once(&of, account).await,

@@ -9,6 +9,7 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser as _, ValueEnum as _};
 use looptree::budget::AtLimit;
 use looptree::prelude::*;
+use looptree::tools::bash::CommandSlots;
 
 use crate::approval::Approver;
 use crate::args::{Cli, Color, Command, RunArgs, SandboxChoice, Sessions};

@@ -54,6 +54,7 @@ fn main() {
     let scene = || match arguments.get(2).map(String::as_str) {
         Some("stored") => scene::stored(),
         Some("branches") => scene::branches(),
+        Some("resumed_branches") => scene::resumed_branches(),
         _ => scene::sim(),
     };
     match arguments.first().map(String::as_str) {

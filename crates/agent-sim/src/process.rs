@@ -134,7 +134,7 @@ impl Program<'_> {
                     Some(End::Failed(error)) => process.problem = Some(error),
                 }
                 if process.replaced {
-                    // The program was told that it has lost the session.
+                    // The program has the error that it has lost the session.
                     process.problem = None;
                     process.store_failed = false;
                 }

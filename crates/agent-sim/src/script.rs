@@ -153,7 +153,7 @@ pub enum Action {
     Jump(i64),
     /// The next call of the session store fails. Without [`Sim::store`](crate::Sim::store), nothing happens.
     StoreFails(StoreFault),
-    /// The process is stopped. Another one continues the session to the end of the script; then this one goes on.
+    /// The process is stopped. Another one continues the session to the end of the script; then this one continues.
     /// Without [`Sim::store`](crate::Sim::store), nothing happens.
     Stop,
 }

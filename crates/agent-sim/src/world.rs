@@ -76,7 +76,7 @@ pub(crate) struct State {
 /// What happens to a process at a moment.
 enum Moment {
     Lives,
-    /// It goes on when it is continued.
+    /// It works again when it is continued.
     Stopped,
     Dead,
 }
@@ -645,7 +645,7 @@ impl World {
         runs.map(|run| run.setup().session_id.clone()).collect()
     }
 
-    /// Returns whether a call of the store has failed since this was asked last.
+    /// Returns whether a call of the store has failed since the last call.
     pub(crate) fn take_store_failure(&self) -> bool {
         let mut state = self.state();
         state.writes.as_mut().is_some_and(|writes| std::mem::take(&mut writes.failed))

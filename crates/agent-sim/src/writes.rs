@@ -1,4 +1,4 @@
-//! What the session store was told to write, and whether it has it.
+//! The records that the session store received, and whether it has them.
 
 use std::collections::BTreeMap;
 

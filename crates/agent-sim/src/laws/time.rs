@@ -45,7 +45,7 @@ pub(super) fn worked(evidence: &Evidence<'_>) -> Result<(), String> {
         // What a killed process did after its last record is not known to the next one.
         let killed = evidence.kills.iter().any(|kill| kill.at > begun) || evidence.has_store_failure();
         let mut work = Work::default();
-        let mut last = 0;
+        let mut last = begun;
         for (at, event) in &events {
             let between = evidence.log.entries.get(last..*at).unwrap_or_default();
             last = *at;

@@ -1,7 +1,7 @@
 //! Agents of the simulations: each run draws its settings from the seed.
 
-mod helper;
 mod store;
+mod sub_agent;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -188,11 +188,11 @@ fn with_rules(sim: Sim) -> Sim {
 
 /// The same agent with sub-agents, recorded to a store that commits groups of records.
 pub(crate) fn stored() -> Sim {
-    let build = |world: &World| agent(world).with_tool(helper::Helper::new());
+    let build = |world: &World| agent(world).with_tool(sub_agent::Helper::new());
     with_rules(Sim::new(build)).store(store::CommitStore::new)
 }
 
-/// A program that explores branches, lets a judge select one, and goes on with it. After a kill it continues without branches.
+/// A program that explores branches, lets a judge select one, and continues from it. After a kill it continues without branches.
 pub(crate) fn branches() -> Sim {
     stored().program(|world, agent, prompt| async move {
         match world.process() {

@@ -79,8 +79,8 @@ pub(super) const PLANTED: &[Planted] = &[
         name: "a call begins after the abort that preceded its task",
         scene: "agent",
         file: "agent-core/src/drive/perform/execution.rs",
-        original: "            None if ctx.cancel.is_cancelled() => Executed",
-        replacement: "            None if !crate::planted(11) && ctx.cancel.is_cancelled() => Executed",
+        original: "            None if aborted.is_cancelled() => Executed",
+        replacement: "            None if !crate::planted(11) && aborted.is_cancelled() => Executed",
     },
     Planted {
         name: "a denied call is executed",
@@ -100,8 +100,8 @@ pub(super) const PLANTED: &[Planted] = &[
         name: "arguments are not validated",
         scene: "agent",
         file: "agent-core/src/drive/tool_decision.rs",
-        original: "    let prepared = tool.prepare_arguments(value.clone());",
-        replacement: "    let prepared = tool.prepare_arguments(value.clone());\n    if crate::planted(14) { return Ok(prepared); }",
+        original: "    let prepared = tool.prepare_arguments(unquoted(value));",
+        replacement: "    let prepared = tool.prepare_arguments(unquoted(value));\n    if crate::planted(14) { return Ok(prepared); }",
     },
     Planted {
         name: "a message that arrives at the end is lost",

@@ -403,7 +403,11 @@ impl Run {
         // The second abort closes the calls that no task executes.
         for _ in 0..2 {
             if self.ended().is_none() {
-                let _ = self.apply(now, Input::Abort { partial: None, interrupted: Some(reason.to_owned()) }, &mut events);
+                let _ = self.apply(
+                    now,
+                    Input::Abort { partial: None, interrupted: Some(reason.to_owned()) },
+                    &mut events,
+                );
             }
         }
         events.into_iter().rev().find_map(|event| match event {

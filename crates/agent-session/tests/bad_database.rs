@@ -151,7 +151,8 @@ fn a_summary_and_rows_that_disagree_are_an_error_and_no_row_is_lost() {
         assert!(store.write_session("s-1").is_err());
         let salvaged = store.salvage_session("s-1").unwrap();
         assert_eq!(salvaged.losses.len(), losses, "{:?}", salvaged.losses);
-        let events = |loops: &[agent_session::LoopRecord]| loops.iter().map(|r| r.events.len()).collect::<Vec<_>>();
+        let events =
+            |loops: &[agent_session::LoopRecord]| loops.iter().map(|r| r.events.len()).collect::<Vec<_>>();
         assert_eq!(events(&salvaged.session.loops), events(&before.loops));
         assert_eq!(salvaged.session.history().unwrap(), before.history().unwrap());
     }

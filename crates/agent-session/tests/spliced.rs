@@ -325,7 +325,10 @@ fn files_and_journals_of_two_histories_are_never_taken_for_one_session() {
                 }
                 Err(error @ SessionError::Corrupt { .. }) => {
                     let text = error.to_string();
-                    assert!(text.contains(FILE) && text.contains(JOURNAL) && text.contains("salvage"), "{label}: {text}");
+                    assert!(
+                        text.contains(FILE) && text.contains(JOURNAL) && text.contains("salvage"),
+                        "{label}: {text}"
+                    );
                     errors += 1;
                     let dir = tempfile::tempdir().unwrap();
                     mixed.write(dir.path());

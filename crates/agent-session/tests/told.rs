@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 
 use agent_core::testing::{ManualEnvironment, ScriptedProvider, ScriptedReply, ScriptedTool};
 use agent_core::{
-    AgentEvent, Answer, BasicAgent, Effects, Ended, ErrorKind, EventReceiver, ModelConfig, RunEnd, RunFailure,
-    SessionId, ToolResult,
+    AgentEvent, Answer, BasicAgent, Effects, Ended, ErrorKind, EventReceiver, ModelConfig, RunEnd,
+    RunFailure, SessionId, ToolResult,
 };
 use agent_session::{
     LoadedSession, LoopStatus, PendingWrite, RestoreSession as _, Session, SessionError, SessionReader,
@@ -165,7 +165,11 @@ fn agent(ledger: &Ledger) -> BasicAgent {
         let replies = request.messages().filter(|m| m.role() == "assistant").count();
         match replies {
             0 if fails.swap(false, Ordering::SeqCst) => ScriptedReply::error(ErrorKind::Network, "reset"),
-            0 => ScriptedReply::text("I look.").and_call("c1", "say", json!({})).and_call("c2", "send", json!({})),
+            0 => ScriptedReply::text("I look.").and_call("c1", "say", json!({})).and_call(
+                "c2",
+                "send",
+                json!({}),
+            ),
             1 => ScriptedReply::call("c3", "ask", json!({})),
             _ => ScriptedReply::text("Done."),
         }
@@ -215,18 +219,23 @@ impl Told {
         let is_start = |event: &AgentEvent| matches!(event, AgentEvent::MessageStart { message, .. } if message.role() == "assistant");
         let received = self.received.lock().unwrap().clone();
         let heard = self.heard.lock().unwrap().clone();
-        let numbered: Vec<(u64, AgentEvent)> = received.iter().filter(|(_, e)| is_recorded(e)).cloned().collect();
+        let numbered: Vec<(u64, AgentEvent)> =
+            received.iter().filter(|(_, e)| is_recorded(e)).cloned().collect();
         for (at, (number, event)) in numbered.iter().enumerate() {
             assert_eq!(*number, at as u64 + 1, "{label}: {event:?}");
             match stored.get(at) {
                 Some(found) => assert_eq!(found, event, "{label}"),
-                None => assert!(is_start(event) && at + 1 == numbered.len(), "{label}: {event:?} was told and is not stored"),
+                None => assert!(
+                    is_start(event) && at + 1 == numbered.len(),
+                    "{label}: {event:?} was told and is not stored"
+                ),
             }
         }
         if is_over {
             assert_eq!(numbered.len(), stored.len(), "{label}: what is stored was told");
         }
-        let both: Vec<&AgentEvent> = received.iter().map(|(_, event)| event).filter(|e| !e.is_live()).collect();
+        let both: Vec<&AgentEvent> =
+            received.iter().map(|(_, event)| event).filter(|e| !e.is_live()).collect();
         assert_eq!(heard.iter().filter(|e| !e.is_live()).collect::<Vec<_>>(), both, "{label}");
     }
 }

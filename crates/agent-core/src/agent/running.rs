@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, CutOff, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Patience,
-    Shell, counted, event_channel, poll_sources, record_instructions, run_setup, start_run,
+    AgentLoopConfig, Audience, CutOff, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output,
+    Patience, Shell, counted, event_channel, poll_sources, record_instructions, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};

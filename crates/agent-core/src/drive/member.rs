@@ -9,8 +9,8 @@ use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output, Patience,
-    Performer, Shell, panic_text, start_in,
+    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output,
+    Patience, Performer, Shell, panic_text, start_in,
 };
 use crate::event::{AgentEnd, AgentEvent, Ended, NumberedEvent};
 use crate::message::{AgentMessage, Usage};

@@ -92,7 +92,9 @@ impl Spans {
     pub(super) fn follow(&mut self, event: &AgentEvent) {
         match event {
             // The turn of a run that was opened in it is open.
-            AgentEvent::TurnStart { turn_index, .. } if self.turn.is_disabled() => self.open_turn(*turn_index),
+            AgentEvent::TurnStart { turn_index, .. } if self.turn.is_disabled() => {
+                self.open_turn(*turn_index)
+            }
             AgentEvent::TurnEnd { usage, .. } => {
                 record_usage(&self.turn, usage);
                 self.turn = Span::none();

@@ -142,8 +142,7 @@ fn a_child_has_a_sub_agent_that_works_until_it_is_killed() {
     let (url, schema) = text.split_once('\n').unwrap();
     let address = Address { url: url.to_owned(), schema: schema.to_owned() };
     block_on(async {
-        let calls =
-            ScriptedProvider::responding(|_| ScriptedReply::call("c", "wait", serde_json::json!({})));
+        let calls = ScriptedProvider::responding(|_| ScriptedReply::call("c", "wait", serde_json::json!({})));
         let mut agent = with_sub_agent(calls);
         let _recorder = SessionRecorder::attach(&mut agent, open(&address).await);
         let _ = agent.chat("Go.").await;
@@ -158,7 +157,8 @@ fn the_leases_of_a_caller_and_its_sub_agent_are_taken_together() {
     let dir = tempfile::tempdir().unwrap();
     block_on(async {
         let (store, other) = (open(&address).await, open(&address).await);
-        let mut child = child_of(dir.path(), &address, "a_child_has_a_sub_agent_that_works_until_it_is_killed");
+        let mut child =
+            child_of(dir.path(), &address, "a_child_has_a_sub_agent_that_works_until_it_is_killed");
         until_written_where(&address, "parent IS NOT NULL AND records > 5");
         child.kill().unwrap();
         child.wait().unwrap();
@@ -176,7 +176,10 @@ fn the_leases_of_a_caller_and_its_sub_agent_are_taken_together() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         };
         assert!(refusals.iter().any(|lock| lock.contains(&sub_agent)), "{refusals:?}");
-        assert!(refusals.iter().all(|lock| lock.contains(" s more") && !lock.contains(" 0.0 s")), "{refusals:?}");
+        assert!(
+            refusals.iter().all(|lock| lock.contains(" s more") && !lock.contains(" 0.0 s")),
+            "{refusals:?}"
+        );
         // The session of the sub-agent is not free for others, although it is not open yet.
         let refused = other.write_session(&sub_agent).await;
         assert!(matches!(refused, Err(SessionError::Locked { .. })), "{refused:?}");

@@ -47,7 +47,10 @@ impl<'a> StoredRows<'a> {
     /// Ends the lines, and begins the records.
     pub(in crate::store) fn records(self) -> Result<StoredRecords, Damage> {
         if !self.reader.is_complete() || self.n != self.sealed.lines {
-            return Err(Damage::new(format!("line {}", self.n), format!("{}; {SALVAGE}", self.reader.missing())));
+            return Err(Damage::new(
+                format!("line {}", self.n),
+                format!("{}; {SALVAGE}", self.reader.missing()),
+            ));
         }
         let recording = self.reader.finish().map_err(|reason| Damage::new("a loop", reason))?;
         let recording = recording.ok_or_else(|| Damage::new("its lines", "there is no session"))?;
@@ -80,11 +83,13 @@ impl StoredRecords {
         let session = self.lines.finish().session;
         if session.journal_records != last {
             let found = session.journal_records;
-            let reason = format!("they end with number {found}, and number {last} was acknowledged; {SALVAGE}");
+            let reason =
+                format!("they end with number {found}, and number {last} was acknowledged; {SALVAGE}");
             return Err(Damage::new("its records", reason));
         }
         if wanted.is_some() && wanted != tail {
-            let reason = format!("it is that of another state of the session than its lines and records; {SALVAGE}");
+            let reason =
+                format!("it is that of another state of the session than its lines and records; {SALVAGE}");
             return Err(Damage::new("its summary", reason));
         }
         Ok(session)

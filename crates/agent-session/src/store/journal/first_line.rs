@@ -39,7 +39,9 @@ impl Head {
         let Some(base) = base else {
             let is_missing = begun > 0 || self.file.is_some();
             let text = || {
-                format!("the session's file {file}, which this journal continues, is missing; put it back, or {SALVAGE}")
+                format!(
+                    "the session's file {file}, which this journal continues, is missing; put it back, or {SALVAGE}"
+                )
             };
             return is_missing.then(|| (Difference::Version, text()));
         };
@@ -49,7 +51,8 @@ impl Head {
         }
         if saved == begun {
             let is_another = base.digest.is_some_and(|digest| self.file != Some(digest));
-            let text = || format!("the session's file {file} is not the one that this journal continues; {SALVAGE}");
+            let text =
+                || format!("the session's file {file} is not the one that this journal continues; {SALVAGE}");
             return is_another.then(|| (Difference::Version, text()));
         }
         if saved < begun {

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::super::lines;
 use super::super::broken::Broken;
+use super::super::lines;
 use super::Acknowledged;
 use super::first_line::{Difference, Head, read_head};
 use super::form1::Form1;
@@ -226,7 +226,8 @@ pub(crate) fn replay(
     }
     let done = taken.recording.session.journal_records;
     if done < required && replayed.broken.is_empty() {
-        let reason = format!("records {} to {required} were acknowledged and are missing; {SALVAGE}", done + 1);
+        let reason =
+            format!("records {} to {required} were acknowledged and are missing; {SALVAGE}", done + 1);
         replayed.broken.push(corrupt(at, reason));
     }
     if taken.last < must_reach && replayed.broken.is_empty() {

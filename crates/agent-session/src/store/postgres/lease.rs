@@ -155,7 +155,8 @@ impl Lease {
             give_back(shared, taken).await;
             let mut lock = format!("session {id} in {}", shared.place);
             if let Some(row) = holder.first() {
-                let (of, owner, seconds): (String, String, f64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+                let (of, owner, seconds): (String, String, f64) =
+                    (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
                 if of != id.as_str() {
                     lock.push_str(&format!(", or session {of} of its sub-agent"));
                 }

@@ -39,7 +39,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// [`Durability::Flushed`] also the end of the machine.
     ///
     /// # Errors
-    /// Returns an error if the entry could not be written. The run ends, and what it decided is not performed.
+    /// Returns an error if the entry could not be written. The run ends, what it decided is not performed, and the events of
+    /// the entry are not delivered. [`AgentHandle::resume`](crate::AgentHandle::resume) writes the entry again, unless
+    /// [`recorded_loop`](Self::recorded_loop) shows that it was written.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
 
     /// Appends the start or the end of a group of parallel loops, which belongs to no single run. The default does

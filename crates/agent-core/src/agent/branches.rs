@@ -73,8 +73,8 @@ impl BranchSpec {
 
     /// Answers a question at which this branch waited when its group was cut off. Without that question, the answer is ignored.
     ///
-    /// A call that must run once and had started when a process ended is asked about. [`AgentHandle::explore_and_adopt`]
-    /// returns [`ParallelError::Waiting`] with the question then, and continues the group when it is called with the answer.
+    /// A call that must run once and had started when a process ended causes a question. [`AgentHandle::explore_and_adopt`]
+    /// returns [`ParallelError::Waiting`] with it then, and continues the group when it is called with the answer.
     #[must_use]
     pub fn answering(self, question: impl Into<QuestionId>, answer: Answer) -> Self {
         let answer = ChildAnswer::new(question, answer);

@@ -200,7 +200,9 @@ fn each_task_in_the_background_has_a_result_at_the_end() {
             .with_tool(helper)
             .with_tool(ScriptedTool::saying("deploy", "live").asking("May it?"))
     })
-    .attach(|world, agent| world.outside::<Work>().0.lock().unwrap().as_ref().unwrap().attach(agent).unwrap())
+    .attach(|world, agent| {
+        drop(world.outside::<Work>().0.lock().unwrap().as_ref().unwrap().attach(agent).unwrap());
+    })
     .arguments("helper", [json!({"task": "paint", "background": true})])
     .eventually("a result of each task", |log| {
         let deferred = |event: &AgentEvent| match event {

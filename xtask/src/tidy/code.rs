@@ -140,7 +140,7 @@ const TERMINAL: &[&str] = &[
     "crates/looptree-cli/src/mcp.rs",
     "crates/looptree-cli/src/work.rs",
     "crates/looptree-cli/src/chat/keys.rs",
-    "crates/looptree-cli/src/settings/trust.rs",
+    "crates/looptree-cli/src/settings/consent.rs",
     // Completions and manual pages, which have no text from outside.
     "crates/looptree-cli/src/run.rs",
     "crates/looptree-cli/src/man.rs",

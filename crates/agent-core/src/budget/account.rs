@@ -193,7 +193,7 @@ impl Book {
     }
 
     pub(super) fn spent_at(&self, now: Timestamp) -> Spending {
-        // The time of day only says how far `now` is from the present.
+        // The time of day is used only for the distance of `now` from the present.
         let running = self.clock.as_ref().map_or(0, |clock| {
             let present = clock.environment.now();
             let elapsed = clock.elapsed().saturating_add(now.millis_since(present));

@@ -133,7 +133,7 @@ impl RecordingJournal {
             Err(error) => return Err(error),
         };
         if self.owned.has(id) {
-            // A record could not be written or flushed. Opening the session reads and flushes what is there.
+            // A record could not be written or flushed. Opening the session reads and flushes the stored records.
             self.reopen(store, id, || loaded.clone().into_session()).await?;
         }
         let loop_id = loop_id.clone();

@@ -64,7 +64,7 @@ pub enum SandboxError {
     LinkInside {
         /// The path that was configured.
         path: PathBuf,
-        /// The link.
+        /// The first such link on the way.
         link: PathBuf,
     },
     /// A root led to another place when the sandbox was used for the first time.

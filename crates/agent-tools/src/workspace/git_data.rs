@@ -19,7 +19,7 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
         let data = match std::fs::symlink_metadata(&git) {
             Ok(facts) if facts.is_file() => named_in(&git, "gitdir:").map(|name| folder.join(name)),
             Ok(_) => Some(git),
-            // Git looks at the folder itself before it goes up.
+            // Git checks the folder itself before the one above.
             Err(_) if folder.join("HEAD").exists() && folder.join("objects").exists() => {
                 Some(folder.to_path_buf())
             }

@@ -1,4 +1,4 @@
-//! The consent of the user to the content of a project's file: what it covers, where it is kept, and how it is asked for.
+//! The consent of the user to the content of a project's file: what it covers, where it is kept, and the question for it.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};

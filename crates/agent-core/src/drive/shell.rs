@@ -260,7 +260,9 @@ impl Shell {
     /// Performs the steps of the run until it ends or is suspended.
     async fn perform_steps(&mut self) -> Result<(), Interrupt> {
         match std::mem::replace(&mut self.start, Start::Resume(None)) {
-            Start::Begin => drop(self.settle().await?),
+            Start::Begin => {
+                let _recorded = self.settle().await?;
+            }
             Start::Resume(Some(input)) => self.apply(*input).await?,
             Start::Resume(None) => {}
             Start::Settle => {

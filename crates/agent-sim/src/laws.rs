@@ -79,7 +79,7 @@ impl Evidence<'_> {
     /// Returns the loops that are a branch or the judge of a group.
     fn members(&self) -> BTreeSet<&LoopId> {
         let runs = self.disk.entries.iter().map(|entry| &entry.run);
-        runs.filter(|run| run.setup().group.is_some()).map(|run| run.loop_id()).collect()
+        runs.filter(|run| run.setup().group.is_some()).map(agent_core::run::Run::loop_id).collect()
     }
 
     /// Returns the recorded events of each loop with their positions in the log, without those that a crash destroyed.

@@ -34,15 +34,19 @@ const BETWEEN_OPENS: Duration = Duration::from_secs(60);
 
 type Perform = dyn Fn(World, AgentHandle, String) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
 
+type OpenStore = dyn Fn(&World) -> Arc<dyn SessionStore> + Send + Sync;
+
+type Attach = dyn Fn(&World, &BasicAgent) + Send + Sync;
+
 /// What all processes of a simulation have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct Program<'a> {
     pub(crate) build: &'a (dyn Fn(&World) -> BasicAgent + Send + Sync),
     pub(crate) execute: &'a (dyn Fn(&str) -> Execute + Send + Sync),
     /// Opens the session store, if the simulation has one.
-    pub(crate) store: Option<&'a (dyn Fn(&World) -> Arc<dyn SessionStore> + Send + Sync)>,
+    pub(crate) store: Option<&'a OpenStore>,
     /// Is called with the agent after it was restored.
-    pub(crate) attach: Option<&'a (dyn Fn(&World, &BasicAgent) + Send + Sync)>,
+    pub(crate) attach: Option<&'a Attach>,
     /// Performs a prompt; `None` for a run of the agent.
     pub(crate) perform: Option<&'a Perform>,
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use agent_core::{AgentEvent, AgentMessage, Answer, Message, QuestionId};
+use agent_core::{AgentEvent, AgentMessage, Answer, Message};
 use agent_session::{RecordedEvent, Session};
 use sha2::{Digest as _, Sha256};
 
@@ -204,9 +204,7 @@ pub(crate) fn numbered(session: &Session) -> impl Iterator<Item = (u64, u64, &Ag
 /// Returns the recorded answer to a question, and the number of the last event before it.
 pub(crate) fn recorded_answer(session: &Session, question: &str) -> Option<(Answer, u64)> {
     numbered(session).find_map(|(_, number, event)| match event {
-        AgentEvent::QuestionAnswered { question_id, answer, .. }
-            if *question_id == QuestionId::from(question) =>
-        {
+        AgentEvent::QuestionAnswered { question_id, answer, .. } if question_id.as_str() == question => {
             Some((answer.clone(), number - 1))
         }
         _ => None,

@@ -58,9 +58,10 @@ pub(super) fn usage(evidence: &Evidence<'_>) -> Result<(), String> {
     let loops = evidence.loops();
     // A call without a reported usage is charged with an estimate, also to the callers of a sub-agent.
     let is_cut_off = |event: &AgentEvent| match event {
-        AgentEvent::MessageEnd { message, .. } => {
-            message.as_llm().and_then(Message::as_assistant).is_some_and(|reply| reply.is_failed())
-        }
+        AgentEvent::MessageEnd { message, .. } => message
+            .as_llm()
+            .and_then(Message::as_assistant)
+            .is_some_and(agent_core::AssistantMessage::is_failed),
         _ => false,
     };
     let children =

@@ -661,7 +661,9 @@ async fn an_exploration_that_was_dropped_continues_in_the_same_process() {
         assert!(paid.len() == 2 && paid.values().all(|times| *times == 1), "{paid:?}");
         let session = process.kind.open(&process.home).load_session(SESSION).unwrap();
         assert_eq!(branches(&session).len(), 2);
-        let said = |history: &agent_core::History| history.messages().map(|m| m.text()).collect::<Vec<_>>();
+        let said = |history: &agent_core::History| {
+            history.messages().map(agent_core::AgentMessage::text).collect::<Vec<_>>()
+        };
         assert_eq!(said(&session.history().unwrap()), said(&agent.history()), "{kind:?}");
     }
 }

@@ -106,7 +106,7 @@ async fn no_file_tool_accesses_the_data_of_a_repository_that_has_another_name() 
             "a file with an absolute name",
             |folder| {
                 let name = folder.path().join("meta").display().to_string();
-                folder.put(".git", &format!("gitdir: {name}\n"));
+                folder.put(".git", format!("gitdir: {name}\n"));
             },
             &["meta/config", "meta"],
         ),

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
 use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, JournalWarning, RecordedLoop};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
@@ -232,7 +233,7 @@ impl RecordingJournal {
             let slot = self.inner.sessions.slot(id);
             let _entered = self.inner.enter(&slot).await;
             // It may have been closed in between; then another slot opens it again.
-            if slot.is_gone() || self.inner.complete_unwritten(&slot).await.is_err() {
+            if slot.is_gone() || self.inner.complete_unwritten(&slot).await.is_err() || slot.is_gone() {
                 continue;
             }
             if slot.with(|tracked| tracked.journal.is_some()) != Some(true) {
@@ -261,6 +262,9 @@ impl RecordingJournal {
         }
     }
 }
+
+/// How long a caller waits for the record of a loop that was dropped.
+const UNWRITTEN_WAIT: Duration = Duration::from_millis(250);
 
 /// A record that is appended and not written. If its loop is dropped, the next caller waits for it.
 struct Unwritten<'a> {
@@ -295,10 +299,37 @@ impl Inner {
         written
     }
 
-    /// Waits for the records of loops that were dropped before their records were written. The caller has entered the slot.
+    /// Waits for the records of loops that were dropped before their records were written. The caller has entered the slot. Of a
+    /// write that does not end, the outcome is unknown: the session is removed, and the next caller opens it again.
     pub(super) async fn complete_unwritten(&self, slot: &Arc<Slot>) -> Result<(), SessionError> {
         while let Some(pending) = slot.with(|tracked| tracked.unwritten.pop_front()).flatten() {
-            self.complete(slot, pending).await?;
+            let (mut unwritten, begun) = (Unwritten { slot, pending: Some(pending) }, Instant::now());
+            let written = poll_fn(|cx| {
+                let Some(pending) = &mut unwritten.pending else { return Poll::Ready(None) };
+                match pending.as_mut().poll(cx) {
+                    Poll::Ready(written) => Poll::Ready(Some(written)),
+                    Poll::Pending if begun.elapsed() >= UNWRITTEN_WAIT => Poll::Ready(None),
+                    // Without a timer, which the caller's runtime may not have.
+                    Poll::Pending => {
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                }
+            });
+            let written = written.await;
+            unwritten.pending = None;
+            drop(unwritten);
+            match written {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    self.discard(slot).await;
+                    return Err(error);
+                }
+                None => {
+                    self.discard(slot).await;
+                    return Ok(());
+                }
+            }
         }
         Ok(())
     }

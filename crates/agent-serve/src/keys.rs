@@ -19,7 +19,7 @@ mod tests;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use agent_core::{Budget, BudgetLimits, Secret};
 use sha2::{Digest as _, Sha256};
@@ -186,6 +186,14 @@ impl Account {
             bucket: Bucket::new(key.requests_per_minute),
             bounds: Bounds::new(limits),
             stored: OnceCell::new(),
+        }
+    }
+
+    /// Counts one conversation less in the store. Nothing happens before they were counted.
+    pub(crate) fn count_deleted(&self) {
+        if let Some(stored) = self.stored.get() {
+            // Two requests can delete the same conversation.
+            let _ = stored.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_sub(1));
         }
     }
 

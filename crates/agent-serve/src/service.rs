@@ -443,16 +443,16 @@ impl Service {
         };
         let id = SessionId::from(format!("{agent}-{once}{random}"));
         let of = ConversationRef { id, key: Arc::clone(&account.name), agent };
-        let stored = self.count_new(account).await?;
+        self.count_new(account).await?;
         let created = self.inner.registry.create(&of, account).await;
         if created.is_err() {
-            stored.fetch_sub(1, Ordering::Relaxed);
+            account.count_deleted();
         }
         created.map(|()| of)
     }
 
     /// Counts a new conversation among those of the account in the store, unless there are as many as there can be.
-    async fn count_new<'a>(&self, account: &'a Account) -> Result<&'a AtomicUsize, OpenError> {
+    async fn count_new(&self, account: &Account) -> Result<(), OpenError> {
         let Shared { store, limits, .. } = &*self.inner.shared;
         let count = account.stored.get_or_try_init(|| async {
             let query = SessionQuery::new().with_agent(account.owner()).page(0, 1);
@@ -461,7 +461,7 @@ impl Service {
         let (count, most) = (count.await?, limits.stored_conversations_per_key);
         let added = |count| (count < most).then_some(count + 1);
         match count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added) {
-            Ok(_) => Ok(count),
+            Ok(_) => Ok(()),
             Err(_) => Err(OpenError::StoreFull { most }),
         }
     }
@@ -549,9 +549,7 @@ impl Service {
                 Err(error) => return Err(error.into()),
             }
         }
-        if let Some(stored) = account.stored.get() {
-            stored.fetch_sub(1, Ordering::Relaxed);
-        }
+        account.count_deleted();
         Ok(())
     }
 }

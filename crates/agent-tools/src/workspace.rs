@@ -54,7 +54,7 @@ pub(crate) use rules::{Intent, is_repository, is_settings};
 
 use crate::dir::Dir;
 use crate::glob::PatternError;
-use rules::Rules;
+use rules::{Rules, UsedBy};
 
 /// The folder that the file tools can access. Cloning is cheap.
 #[derive(Debug, Clone, Default)]
@@ -87,7 +87,7 @@ impl Workspace {
             _ => access(source),
         })?;
         let mut rules = Rules::default();
-        git_data::beside(&real).into_iter().for_each(|data| rules.protect(data));
+        git_data::beside(&real).into_iter().for_each(|data| rules.protect(data, UsedBy::Git));
         Ok(Self { root: Some(Arc::new(Root { real, dir })), rules: Arc::new(rules) })
     }
 
@@ -107,7 +107,7 @@ impl Workspace {
         let path = path.as_ref();
         let shown = path.display().to_string();
         let real = real::real_path(&self.absolute(path, &shown)?, &shown)?;
-        Arc::make_mut(&mut self.rules).protect(real);
+        Arc::make_mut(&mut self.rules).protect(real, UsedBy::Program);
         Ok(self)
     }
 
@@ -142,7 +142,7 @@ impl Workspace {
     /// Returns whether the program uses a path itself, so that no tool can see it. The path is relative to the root.
     pub(crate) fn hides(&self, below: &Path) -> bool {
         let real = self.root().map_or_else(|| below.to_path_buf(), |root| root.join(below));
-        self.rules.protects(&real)
+        self.rules.find_user(&real).is_some()
     }
 
     /// Returns the root as an absolute path without symlinks, or `None` for an unconfined workspace.

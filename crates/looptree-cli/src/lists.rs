@@ -14,7 +14,9 @@ use crate::endpoint::{Target, check};
 use crate::exit::{Exit, usage};
 use crate::screen::{Screen, Style, Styled};
 use crate::servers::Configured;
-use crate::settings::{HIDDEN, Origin, Settings, host_of, project_file, project_folders, user_file};
+use crate::settings::{
+    HIDDEN, Origin, Settings, host_of, project_file, project_folders, shown_address, user_file,
+};
 use crate::setup::sessions_of;
 use crate::text::{chain, tokens};
 
@@ -117,7 +119,7 @@ pub(crate) async fn config(
             row.1 = json!(HIDDEN).to_string();
         }
         if let ("base_url", Some(url)) = (row.0, &settings.base_url.value) {
-            row.1 = json!(without_password(url)).to_string();
+            row.1 = json!(shown_address(url)).to_string();
         }
     }
     let servers = Configured::of(settings)?;
@@ -152,16 +154,6 @@ pub(crate) async fn config(
 /// Returns whether the name of a model is a description as JSON.
 fn is_object(name: &str) -> bool {
     name.trim_start().starts_with('{')
-}
-
-/// Returns an address without what can be in front of the host and behind the path.
-fn without_password(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let (host, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
-    let host = host.rsplit('@').next().unwrap_or_default();
-    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
-    format!("{scheme}{host}{path}")
 }
 
 fn row(name: &str, value: &str, origin: &dyn std::fmt::Display, screen: &Screen) {

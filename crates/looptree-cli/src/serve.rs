@@ -167,7 +167,7 @@ impl AgentFactory for Coder {
 
 impl Coder {
     /// Returns the slots of a key. A client can then fill its own, and none of another.
-    fn slots_of(&self, key: &str) -> CommandSlots {
+    fn slots_for(&self, key: &str) -> CommandSlots {
         self.slots.get(key).cloned().unwrap_or_else(CommandSlots::of_process)
     }
 
@@ -191,7 +191,7 @@ impl Coder {
             task: None,
             screen: &self.screen,
             instructions: self.instructions.clone(),
-            slots: self.slots_of(&conversation.key),
+            slots: self.slots_for(&conversation.key),
         };
         let Setup { mut agent, watch, .. } =
             Setup::make(chosen, Connect::Shared(self.servers.clone()), options).await?;

@@ -24,7 +24,7 @@ pub(crate) use consent::{Consent, serving_consent};
 pub(crate) use context::Instructions;
 pub(crate) use file::{platform, project_file, user_file};
 pub(crate) use folders::project_folders;
-pub(crate) use mcp::{HIDDEN, McpTable, host_of, key_of, shown_entry, unknown_key};
+pub(crate) use mcp::{HIDDEN, McpTable, host_of, key_of, shown_address, shown_entry, unknown_key};
 pub(crate) use price::{Price, Prices, named_price};
 use repeated::Repeated;
 pub(crate) use trust::Sourced;

@@ -97,6 +97,7 @@ impl StreamProvider for MeteredProvider {
             request,
             usage: Usage::default(),
             answered: false,
+            failed: false,
             prompt,
             arrived: 0,
         };
@@ -104,7 +105,9 @@ impl StreamProvider for MeteredProvider {
             call.take(&event);
             sink(event);
         };
-        self.inner.stream(request, counting, cancel).await
+        let ended = self.inner.stream(request, counting, cancel).await;
+        call.failed = ended.as_ref().is_err_and(|error| !matches!(error, ProviderError::Cancelled));
+        ended
     }
 
     fn provider_id_for(&self, model: &ModelConfig) -> String {
@@ -138,6 +141,8 @@ struct CallUsage<'r> {
     request: &'r ModelRequest,
     usage: Usage,
     answered: bool,
+    /// Whether the call ended with an error. Of one that was aborted, the provider may have begun to work on the prompt.
+    failed: bool,
     prompt: u64,
     /// The size of the answer so far, in bytes.
     arrived: u64,
@@ -163,7 +168,8 @@ impl Drop for CallUsage<'_> {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
             let output = self.arrived.div_ceil(4);
-            let (usage, _) = settled_usage(self.usage, self.answered, self.prompt, output);
+            let is_billed = self.answered || !self.failed;
+            let (usage, _) = settled_usage(self.usage, is_billed, self.prompt, output);
             reservation.settle(Spending::of_call(&usage, &self.request.model.cost));
         }
     }

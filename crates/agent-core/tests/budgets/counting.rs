@@ -213,6 +213,30 @@ async fn a_compaction_that_asks_a_model_is_counted_once() {
     }
 }
 
+/// The provider can have begun to work on the prompt of a compaction, too.
+#[tokio::test]
+async fn a_compaction_that_is_aborted_before_the_first_piece_of_its_call_is_counted_by_its_prompt() {
+    let budget = Budget::new(none().with_money(money("1")));
+    let latch = Latch::new();
+    let own = agent_core::testing::ScriptedProvider::new([reply(1, 1)]);
+    let waiting = ScriptedReply::new().and_wait(&latch).and_text("late");
+    let (agent, _) = agent([reply(10, 1), waiting], &budget);
+    let context = ContextConfig::default().with_max_context_tokens(400).with_system_prompt_tokens(0);
+    let agent = agent.with_context_config(context).with_compaction_strategy(Asking {
+        reports: false,
+        through_the_run: true,
+        own,
+    });
+    run(&agent, &"x".repeat(1_000)).await;
+    assert_eq!((budget.spent().tokens, budget.spent().model_calls), (11, 1));
+    let events = agent.prompt("y".repeat(1_000)).unwrap();
+    within(latch.reached()).await;
+    agent.abort();
+    within(events.collect()).await;
+    assert_eq!((budget.reserved(), budget.spent().model_calls), (Spending::default(), 2));
+    assert!(budget.spent().tokens > 11, "{:?}", budget.spent());
+}
+
 /// X4: the time of a budget is that in which runs go on.
 #[tokio::test]
 async fn time_is_that_of_the_runs_clock_while_a_run_goes_on() {

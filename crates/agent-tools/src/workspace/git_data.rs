@@ -1,8 +1,8 @@
 //! The data of a repository that is not in a folder named `.git`.
 
-use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
+
+use crate::bounded::BoundedFolder;
 
 /// The longest file that names a folder, in bytes.
 const MAX_NAME_BYTES: u64 = 8 << 10;
@@ -17,7 +17,7 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
     for folder in root.ancestors() {
         let git = folder.join(".git");
         let data = match std::fs::symlink_metadata(&git) {
-            Ok(facts) if facts.is_file() => named_in(&git, "gitdir:").map(|name| folder.join(name)),
+            Ok(facts) if facts.is_file() => named_in(folder, ".git", "gitdir:").map(|name| folder.join(name)),
             Ok(_) => Some(git),
             // Git checks the folder itself before the one above.
             Err(_) if folder.join("HEAD").exists() && folder.join("objects").exists() => {
@@ -26,9 +26,8 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
             Err(_) => continue,
         };
         let data = data.and_then(|data| data.canonicalize().ok());
-        let common = data
-            .as_ref()
-            .and_then(|data| data.join(named_in(&data.join("commondir"), "")?).canonicalize().ok());
+        let common =
+            data.as_ref().and_then(|data| data.join(named_in(data, "commondir", "")?).canonicalize().ok());
         for folder in data.into_iter().chain(common) {
             match root.starts_with(&folder) {
                 true => found.extend(PARTS.map(|part| folder.join(part))),
@@ -42,10 +41,9 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the path in a file of one line, behind this beginning.
-fn named_in(file: &Path, beginning: &str) -> Option<PathBuf> {
-    let is_file = std::fs::symlink_metadata(file).is_ok_and(|facts| facts.is_file());
-    let mut text = String::new();
-    File::open(file).ok().filter(|_| is_file)?.take(MAX_NAME_BYTES).read_to_string(&mut text).ok()?;
+fn named_in(folder: &Path, file: &str, beginning: &str) -> Option<PathBuf> {
+    let read = BoundedFolder::open(folder).and_then(|folder| folder.read(file, MAX_NAME_BYTES));
+    let text = read.ok()?.into_text();
     let name = text.strip_prefix(beginning)?.trim();
     (!name.is_empty()).then(|| PathBuf::from(name))
 }

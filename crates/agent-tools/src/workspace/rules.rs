@@ -24,11 +24,21 @@ pub(super) struct Rules {
     denied: Vec<Denied>,
 }
 
-/// A file or folder that the program uses itself.
+/// Who uses a protected path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum UsedBy {
+    /// The program itself.
+    Program,
+    /// Git, as the data of a repository that has another name than `.git`.
+    Git,
+}
+
+/// A file or folder that no tool accesses.
 #[derive(Debug, Clone)]
 struct Protected {
     real: PathBuf,
     folded: Vec<String>,
+    used_by: UsedBy,
 }
 
 #[derive(Debug, Clone)]
@@ -38,9 +48,9 @@ struct Denied {
 }
 
 impl Rules {
-    pub(super) fn protect(&mut self, real: PathBuf) {
+    pub(super) fn protect(&mut self, real: PathBuf, used_by: UsedBy) {
         let folded = folded(&real).collect();
-        self.protected.push(Protected { real, folded });
+        self.protected.push(Protected { real, folded, used_by });
     }
 
     pub(super) fn deny(&mut self, pattern: &str) -> Result<(), PatternError> {
@@ -53,19 +63,21 @@ impl Rules {
         let mut rules = self.clone();
         for protected in &self.protected {
             if let Ok(below) = protected.real.strip_prefix(from) {
-                rules.protect(to.join(below));
+                rules.protect(to.join(below), protected.used_by);
             }
         }
         rules
     }
 
+    /// Returns the paths that the program uses itself.
     pub(super) fn protected(&self) -> impl Iterator<Item = &Path> {
-        self.protected.iter().map(|protected| protected.real.as_path())
+        let own = self.protected.iter().filter(|protected| protected.used_by == UsedBy::Program);
+        own.map(|protected| protected.real.as_path())
     }
 
-    /// Returns whether the program uses an absolute path without symlinks itself.
-    pub(super) fn protects(&self, real: &Path) -> bool {
-        self.protected.iter().any(|protected| protected.contains(real))
+    /// Returns who uses an absolute path without symlinks, if no tool accesses it.
+    pub(super) fn find_user(&self, real: &Path) -> Option<UsedBy> {
+        self.protected.iter().find(|protected| protected.contains(real)).map(|protected| protected.used_by)
     }
 
     /// Checks a path without symlinks: `real` is absolute, and `below` is the same relative to the root.
@@ -76,11 +88,13 @@ impl Rules {
         intent: Intent,
         named: &str,
     ) -> Result<(), PathError> {
-        if self.protects(real) {
-            return Err(PathError::Protected { path: named.to_owned() });
-        }
-        if below.iter().any(is_repository) {
-            return Err(PathError::Repository { path: named.to_owned() });
+        match self.find_user(real) {
+            Some(UsedBy::Program) => return Err(PathError::Protected { path: named.to_owned() }),
+            Some(UsedBy::Git) => return Err(PathError::Repository { path: named.to_owned() }),
+            None if below.iter().any(is_repository) => {
+                return Err(PathError::Repository { path: named.to_owned() });
+            }
+            None => {}
         }
         if intent == Intent::Write && below.iter().any(is_settings) {
             return Err(PathError::Settings { path: named.to_owned() });

@@ -106,12 +106,24 @@ pub(crate) fn host_of(url: &str) -> String {
         return url.to_owned();
     }
     let Some((scheme, rest)) = url.split_once("://") else { return HIDDEN.to_owned() };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let behind = rest.strip_prefix(host).unwrap_or_default();
-    // A name and a password can be in front of the host.
-    let host = host.rsplit('@').next().unwrap_or_default();
+    let (host, behind) = without_user(rest);
     let behind = if matches!(behind, "" | "/") { behind.to_owned() } else { format!("/{HIDDEN}") };
     format!("{scheme}://{host}{behind}")
+}
+
+/// Returns an address without what can be a secret in front of the host and behind the path.
+pub(crate) fn shown_address(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let start = url.find("://").map_or(0, |at| at + "://".len());
+    let (scheme, rest) = url.split_at(start);
+    let (host, path) = without_user(rest);
+    format!("{scheme}{host}{path}")
+}
+
+/// Splits what is behind the scheme of an address into the host, without the name and the password in front of it, and the rest.
+fn without_user(rest: &str) -> (&str, &str) {
+    let (host, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    (host.rsplit('@').next().unwrap_or_default(), behind)
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::time::Duration;
 use agent_core::testing::{Latch, ScriptedReply, ScriptedTool, assert_well_formed, transcript};
 use agent_core::{
     AgentEvent, Budget, BudgetNote, CancellationToken, CompactionContext, CompactionError, CompactionOutcome,
-    CompactionStrategy, ContextConfig, ErrorKind, History, ModelRequest, Spending, Usage, complete,
+    CompactionStrategy, Completion, ContextConfig, ErrorKind, EventSink, History, ModelRequest,
+    ProviderError, Spending, StreamProvider, Usage, complete,
 };
 use serde_json::json;
 
@@ -106,12 +107,36 @@ async fn an_aborted_call_is_settled_and_gives_back_the_rest() {
     assert!(budget.spent().tokens >= 8, "{:?}", budget.spent());
 }
 
+/// A provider that answers nothing until the call is aborted.
+#[derive(Debug)]
+struct Silent(Latch);
+
+#[async_trait::async_trait]
+impl StreamProvider for Silent {
+    fn provider_id(&self) -> &str {
+        "silent"
+    }
+
+    async fn stream(
+        &self,
+        _: &ModelRequest,
+        _: &mut EventSink<'_>,
+        cancel: &CancellationToken,
+    ) -> Result<Completion, ProviderError> {
+        tokio::select! {
+            () = self.0.wait() => panic!("the latch is not opened"),
+            () = cancel.cancelled() => Err(ProviderError::Cancelled),
+        }
+    }
+}
+
 /// The provider can have begun to work on the prompt, and bills it.
 #[tokio::test]
 async fn a_call_that_is_aborted_before_its_first_piece_is_counted_by_its_prompt() {
     let budget = Budget::new(none().with_tokens(10_000));
     let latch = Latch::new();
-    let (agent, _) = agent([ScriptedReply::new().and_wait(&latch).and_text("late")], &budget);
+    let (agent, _) = agent([reply(1, 1)], &budget);
+    let agent = agent.with_provider(Silent(latch.clone()));
     let events = agent.prompt("12345678".repeat(100)).unwrap();
     within(latch.reached()).await;
     agent.abort();
@@ -219,8 +244,7 @@ async fn a_compaction_that_is_aborted_before_the_first_piece_of_its_call_is_coun
     let budget = Budget::new(none().with_money(money("1")));
     let latch = Latch::new();
     let own = agent_core::testing::ScriptedProvider::new([reply(1, 1)]);
-    let waiting = ScriptedReply::new().and_wait(&latch).and_text("late");
-    let (agent, _) = agent([reply(10, 1), waiting], &budget);
+    let (agent, _) = agent([reply(10, 1)], &budget);
     let context = ContextConfig::default().with_max_context_tokens(400).with_system_prompt_tokens(0);
     let agent = agent.with_context_config(context).with_compaction_strategy(Asking {
         reports: false,
@@ -229,6 +253,7 @@ async fn a_compaction_that_is_aborted_before_the_first_piece_of_its_call_is_coun
     });
     run(&agent, &"x".repeat(1_000)).await;
     assert_eq!((budget.spent().tokens, budget.spent().model_calls), (11, 1));
+    let agent = agent.with_provider(Silent(latch.clone()));
     let events = agent.prompt("y".repeat(1_000)).unwrap();
     within(latch.reached()).await;
     agent.abort();

@@ -89,6 +89,8 @@ cargo xtask COMMAND
   otel                   installs and starts Phoenix, and checks the traces that arrive there (not in ci: downloads it)
   crash [--kills N] [--seed S] [--store json|sqlite|postgres]
                          kills agents at random moments, resumes them, and compares them with uninterrupted runs
+  faults [--calls N] [--seed S] [--store json|sqlite|postgres] [--postgres]
+                         the same with faults at system calls, by strace, or at replies of Postgres, by a proxy (not in ci)
   restate                installs a Restate server below target, for the tests of durable sessions (downloads it)
   browser                installs Chromium and ChromeDriver, for the tests of the viewer (with apt-get, as root)
   view-pictures          writes the pictures of docs/viewer.md
@@ -163,7 +165,8 @@ fn run(arguments: &[String]) -> anyhow::Result<bool> {
         "tidy" => tidy::run(&workspace, rest),
         "requirements" => requirements::run(&workspace, rest),
         "weight" => weight::run(&workspace, rest),
-        "crash" => crash::run(&workspace, rest),
+        "crash" => crash::run(&workspace, crash::Harm::Kills, rest),
+        "faults" => crash::run(&workspace, crash::Harm::Faults, rest),
         "durable" => durable::run(&workspace, rest),
         "restate" => durable::install(&workspace, rest),
         "browser" => browser::install(&workspace, rest),

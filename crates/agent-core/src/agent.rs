@@ -66,7 +66,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-pub use branches::{BranchSpec, Exploration, ExploredBranch};
+pub use branches::{BranchSpec, Exploration, ExploredBranch, discard_branches};
 pub use error::AgentError;
 pub use handle::ChatToken;
 pub use listeners::Subscription;
@@ -199,6 +199,8 @@ impl Inner {
         let mut state = self.state();
         state.session_id = id.clone();
         state.loop_counters.clear();
+        state.group_counters.clear();
+        state.open_groups.clear();
         state.last_loop_id = None;
         state.session_origin = Some(origin);
         id

@@ -353,8 +353,8 @@ impl Budget {
     }
 
     /// Counts time until the returned guard is dropped. Concurrent runs are counted once.
-    pub(crate) fn clock(&self, environment: Arc<dyn Environment>) -> Running {
-        self.account.enter(environment.now());
-        Running { account: Arc::clone(&self.account), environment }
+    pub(crate) fn clock(&self, environment: &Arc<dyn Environment>) -> Running {
+        self.account.enter(environment);
+        Running { account: Arc::clone(&self.account) }
     }
 }

@@ -29,11 +29,16 @@ use crate::identity::Timestamp;
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Provides time, sleep, tasks and random ids. The crate uses no other source of them.
+///
+/// Two clocks are read: [`now`](Self::now) is the time of day, which can be set and is for display, and
+/// [`monotonic_ms`](Self::monotonic_ms) measures durations. [`SystemEnvironment`] counts only the time in which the process can
+/// work: neither the time for which the machine is suspended nor that for which the process is stopped.
 pub trait Environment: Send + Sync + fmt::Debug {
-    /// Returns the current time.
+    /// Returns the time of day, in milliseconds since 1970. It can jump in both directions.
     fn now(&self) -> Timestamp;
 
-    /// Returns the milliseconds of a monotonic clock, for measuring durations. The default uses [`now`](Self::now).
+    /// Returns the milliseconds of a monotonic clock, for measuring durations. The default uses [`now`](Self::now), so every
+    /// duration changes when the time of day is set; implement it if a monotonic clock exists.
     fn monotonic_ms(&self) -> u64 {
         self.now().0
     }

@@ -125,6 +125,8 @@ pub struct Evaluation<'a> {
     pub budget: Option<&'a Budget>,
     /// The telemetry of the first branch that has one. A judge without its own uses it.
     pub telemetry: Option<&'a Arc<dyn Telemetry>>,
+    /// Whether the group was cut off and is resumed, so that a judge can be recorded already.
+    pub is_resumed: bool,
     /// The receiver of the events.
     pub tx: &'a EventSender,
     /// Cancelled together with the branches.

@@ -39,7 +39,9 @@ pub trait Journal: Send + Sync + fmt::Debug {
     /// [`Durability::Flushed`] also the end of the machine.
     ///
     /// # Errors
-    /// Returns an error if the entry could not be written. The run ends, and what it decided is not performed.
+    /// Returns an error if the entry could not be written. The run ends, what it decided is not performed, and the events of
+    /// the entry are not delivered. [`AgentHandle::resume`](crate::AgentHandle::resume) writes the entry again, unless
+    /// [`recorded_loop`](Self::recorded_loop) shows that it was written.
     async fn append(&self, entry: JournalEntry<'_>) -> Result<(), JournalError>;
 
     /// Appends the start or the end of a group of parallel loops, which belongs to no single run. The default does
@@ -52,11 +54,12 @@ pub trait Journal: Send + Sync + fmt::Debug {
         Ok(())
     }
 
-    /// Returns what is recorded about a loop, to continue a child that was suspended or cut off. The default,
-    /// [`RecordedLoop::Unknown`], suits a journal that cannot be read back: an interrupted call is then asked about.
+    /// Returns what is recorded about a loop, to continue a child or a branch that was suspended or cut off. The default,
+    /// [`RecordedLoop::Unknown`], suits a journal that cannot be read back: an interrupted call is then asked about, and a
+    /// group of branches is not continued.
     ///
     /// # Errors
-    /// Returns an error if the record could not be read. The call ends with the error.
+    /// Returns an error if the record could not be read. The call or the group ends with the error.
     async fn recorded_loop(
         &self,
         session: &SessionId,

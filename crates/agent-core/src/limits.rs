@@ -30,8 +30,11 @@ pub struct ExecutionLimits {
     /// The maximum number of tokens of all turns together, without tokens that were read from a cache; 1,000,000 by
     /// default.
     pub max_total_tokens: Option<u64>,
-    /// The maximum time since the start of the run, without the time for which it waited for an answer; 600 seconds by
-    /// default. It also ends model calls and tools that are still running. In JSON it is `max_duration_ms`.
+    /// The maximum time for which the run works; 600 seconds by default. It also ends model calls and tools that are still
+    /// running. In JSON it is `max_duration_ms`.
+    ///
+    /// The time for which the run waits for an answer does not count, nor does that for which it cannot work: the machine is
+    /// suspended, the process is stopped, or the run is interrupted. A clock that is set changes nothing.
     #[serde(rename = "max_duration_ms", with = "millis")]
     pub max_duration: Option<Duration>,
 }
@@ -94,7 +97,7 @@ pub struct ExecutionTracker {
     pub tokens_used: u64,
     /// The time at which the run started.
     pub started_at: Timestamp,
-    /// How long the run has waited for answers, in milliseconds. This time does not count.
+    /// How long the run has waited for answers or could not work, in milliseconds. This time does not count.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub waited_ms: u64,
 }
@@ -117,7 +120,7 @@ impl ExecutionTracker {
         self.tokens_used = self.tokens_used.saturating_add(tokens);
     }
 
-    /// Returns the time that counts: since the start, without the time for which the run waited for answers.
+    /// Returns the time that counts: since the start, without the time for which the run waited or could not work.
     fn elapsed(&self, now: Timestamp) -> Duration {
         Duration::from_millis(now.millis_since(self.started_at).saturating_sub(self.waited_ms))
     }

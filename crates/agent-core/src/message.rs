@@ -87,6 +87,10 @@ pub struct UserMessage {
     /// The deferred tool call that the message concerns: its result, or the notice that it is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Box<DeferredCall>>,
+    /// The request that brought the message, as the program names it. A program can find in a stored session whether a
+    /// request that is repeated was recorded. The model does not receive it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Box<str>>,
 }
 
 /// A reply of a model, complete or failed.
@@ -155,7 +159,7 @@ impl UserMessage {
     /// Creates a user message from content blocks.
     #[must_use]
     pub fn new(content: Vec<Content>, timestamp: Timestamp) -> Self {
-        Self { content, timestamp, deferred: None }
+        Self { content, timestamp, deferred: None, request_id: None }
     }
 }
 

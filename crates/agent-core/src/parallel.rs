@@ -45,6 +45,7 @@
 mod branch;
 mod error;
 mod machine;
+mod open;
 mod plan;
 mod result;
 
@@ -58,7 +59,8 @@ pub use result::{ParallelLoopResult, ParallelUsage};
 
 pub use crate::drive::GroupLoop;
 pub use crate::evaluation::{BranchEnd, GroupSetup, ParallelLoopOutcome};
-pub(crate) use plan::{Prepared, not_adopted, selection};
+pub(crate) use open::{GroupRecord, not_adopted, selection};
+pub(crate) use plan::Prepared;
 
 use crate::drive::{AgentContext, EventSender};
 use crate::evaluation::EvaluationStrategy;

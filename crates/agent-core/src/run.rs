@@ -304,7 +304,8 @@ impl Run {
         step::next(self)
     }
 
-    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
+    /// Applies `input`, which happened at `now`, and appends the resulting events to `out`. The clock of a run does not go
+    /// back: a time before that of the last input counts as the time of the last input.
     ///
     /// # Errors
     /// Returns [`Misplaced`] if the input does not match the current step. The run, including its clock, is unchanged
@@ -315,6 +316,7 @@ impl Run {
         input: Input,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
+        let now = now.max(self.now);
         // The time for which the run waited for an answer does not count towards its maximum duration.
         let waited = if self.is_suspended() { now.millis_since(self.now) } else { 0 };
         let waited = self.tracker.waited_ms.saturating_add(waited);
@@ -371,6 +373,57 @@ impl Run {
             _ => None,
         };
         self.new_messages.release(self.history.entries().map(Entry::shared).chain(open), stored);
+    }
+
+    /// Returns a copy that does not share the list of messages, so that the next message copies none of it.
+    /// [`with_messages_of`](Self::with_messages_of) completes the copy.
+    pub(crate) fn without_messages(&self) -> Self {
+        Self { new_messages: self.new_messages.emptied(), ..self.clone() }
+    }
+
+    /// Completes a copy with the messages of the same run at a later time.
+    pub(crate) fn with_messages_of(mut self, later: &Self) -> Self {
+        self.new_messages = later.new_messages.first(self.new_messages.len());
+        self
+    }
+
+    /// Returns the run before its first event, without its prompts. The run must not have performed a step.
+    pub(crate) fn before_start(&self) -> Self {
+        let before = self.history.len().saturating_sub(self.new_messages.len());
+        let mut run = self.clone();
+        if let Ok(history) = self.history.rewound(before, Vec::new()) {
+            run.history = history;
+        }
+        (run.new_messages, run.emitted) = (NewMessages::default(), 0);
+        run
+    }
+
+    /// Ends the run, for example because its record cannot be written, and returns the event of its end. It has the messages
+    /// that the run had before; those that close open calls enter the history only.
+    pub(crate) fn cut_off(&mut self, now: Timestamp, reason: &str) -> Option<AgentEvent> {
+        let (messages, mut events) = (self.new_messages.clone(), Vec::new());
+        // The second abort closes the calls that no task executes.
+        for _ in 0..2 {
+            if self.ended().is_none() {
+                let _ = self.apply(
+                    now,
+                    Input::Abort { partial: None, interrupted: Some(reason.to_owned()) },
+                    &mut events,
+                );
+            }
+        }
+        events.into_iter().rev().find_map(|event| match event {
+            AgentEvent::AgentEnd(mut end) => {
+                end.messages = messages.clone();
+                Some(AgentEvent::AgentEnd(end))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns the number of the last event that the run has emitted.
+    pub(crate) fn event_number(&self) -> u64 {
+        self.emitted
     }
 
     fn turn_id(&self) -> TurnId {
@@ -516,6 +569,11 @@ fn apply(run: &mut Run, input: Input, out: &mut Vec<AgentEvent>) -> Result<(), R
         Input::ToolReviewed { id, change } => tool_calls::reviewed(run, &id, *change, out),
         Input::Compacted { splices, usage, fallback } => {
             model_call::compacted(run, splices, usage, fallback, out)
+        }
+        Input::Idle { .. } if run.is_suspended() => Err("the run waits for an answer".into()),
+        Input::Idle { ms } => {
+            run.tracker.waited_ms = run.tracker.waited_ms.saturating_add(ms);
+            Ok(())
         }
         Input::Suspended if !run.is_suspended() => Err("no question is open".into()),
         Input::Suspended => {

@@ -4,11 +4,17 @@
     clippy::expect_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::disallowed_methods,
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
+#[path = "time_limit/clocks.rs"]
+mod clocks;
 #[path = "support/runs.rs"]
 mod runs;
+#[cfg(unix)]
+#[path = "time_limit/stopped.rs"]
+mod stopped;
 
 use std::future::pending;
 use std::sync::Arc;

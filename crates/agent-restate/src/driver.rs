@@ -129,15 +129,16 @@ impl Driver {
         Self::of_agent(agent, session, Some(run), History::new())
     }
 
-    /// Creates a driver that starts the loop of a branch. Cancelling the token aborts its run.
+    /// Creates a driver that starts the loop of a branch, or continues its run. Cancelling the token aborts its run.
     pub(crate) fn member(
         agent: Arc<Prepared>,
         session: String,
         planned: &GroupLoop,
+        run: Option<Run>,
         cancel: CancellationToken,
     ) -> Self {
         let (performer, base) = (planned.performer(cancel), planned.context.history.clone());
-        Self { engine_waits: false, ..Self::new(agent, session, performer, None, base) }
+        Self { engine_waits: false, ..Self::new(agent, session, performer, run, base) }
     }
 
     fn of_agent(agent: Arc<Prepared>, session: String, run: Option<Run>, base: History) -> Self {
@@ -469,9 +470,12 @@ impl Driver {
     /// Applies an input, records it, and delivers its events on this worker.
     fn apply(&mut self, input: Input) -> Result<(), StepError> {
         let Some(run) = &mut self.run else { return Err(StepError::NoRun) };
-        let (applied, mut events) = (self.performer.stamp(input), Vec::new());
-        self.performer.apply(run, applied.clone(), &mut events)?;
-        self.items.push(Item::Input(applied));
+        let idle = self.performer.idle(run);
+        let mut events = Vec::new();
+        for applied in idle.into_iter().chain([self.performer.stamp(input)]) {
+            self.performer.apply(run, applied.clone(), &mut events)?;
+            self.items.push(Item::Input(applied));
+        }
         self.deliver(events);
         Ok(())
     }

@@ -14,11 +14,11 @@ use restate_sdk::serde::Json;
 use tokio::sync::Mutex;
 
 use crate::error::Refusal;
-use crate::group::{GroupDriver, GroupFlow};
+use crate::group::{GroupDriver, GroupFlow, Resumption};
 use crate::handlers::{MailboxHandler, SessionHandler};
-use crate::record::{Attached, Detached, Mail, Progress, PromptInput};
+use crate::record::{Attached, Detached, Mail, Progress, PromptInput, WaitingGroup};
 use crate::session::{Failure, Sessions, next_mail};
-use crate::state::{OPEN, Open, QUESTIONS, RUNNING, Stored, end_key};
+use crate::state::{GROUP, OPEN, Open, QUESTIONS, RUNNING, Stored, end_key};
 
 /// An invocation that drives a group.
 struct Exploration<'c> {
@@ -51,6 +51,31 @@ impl Sessions {
         let parent = stored.head.last.clone();
         let driver = GroupDriver::new(agent, session.clone(), input.messages, base.clone(), parent);
         let driver = Arc::new(Mutex::new(driver));
+        Exploration { ctx, sessions: self, session, id: meta.invocation_id, stored, base, driver }
+            .drive()
+            .await
+    }
+
+    /// Continues a group whose branches wait.
+    pub(crate) async fn resume_group(
+        &self,
+        ctx: &ContextInternal,
+        meta: InputMetadata,
+        stored: Stored,
+        group: WaitingGroup,
+        resumption: Resumption,
+    ) -> HandlerResult<Progress> {
+        let base = match stored.history(ctx).await? {
+            Ok(base) => base,
+            Err(refusal) => return Ok(Progress::Refused { refusal }),
+        };
+        let (agent, session) = (Arc::clone(&self.agent), meta.key);
+        let driver = GroupDriver::resuming(agent, session.clone(), group, base.clone(), resumption);
+        // Another worker may have the branches of the group, so the engine repeats the invocation.
+        let driver = match driver.map_err(HandlerError::from)? {
+            Ok(driver) => Arc::new(Mutex::new(driver)),
+            Err(refusal) => return Ok(Progress::Refused { refusal }),
+        };
         Exploration { ctx, sessions: self, session, id: meta.invocation_id, stored, base, driver }
             .drive()
             .await
@@ -129,6 +154,22 @@ impl Exploration<'_> {
             self.stored.append_events(ctx, &events)?;
             events.iter().any(|event| matches!(event.event, AgentEvent::CompactionEnded(_)))
         };
+        let was_open = self.stored.head.open.take().is_some();
+        if let Some((waiting, questions)) = driver.waiting() {
+            let loop_id = waiting.group.group.setup().group_id.clone();
+            let open =
+                Open { loop_id: loop_id.clone(), handed_over: false, compacted: false, is_group: true };
+            self.stored.head.open = Some(open);
+            self.stored.write_head(ctx)?;
+            ctx.set(GROUP, Bytes::from(serde_json::to_vec(&waiting)?));
+            ctx.set(QUESTIONS, Bytes::from(serde_json::to_vec(&questions)?));
+            ctx.clear(RUNNING);
+            return Ok(Progress::Suspended { loop_id, questions });
+        }
+        if was_open {
+            ctx.clear(GROUP);
+            ctx.clear(QUESTIONS);
+        }
         let Some((end, selected)) = driver.end() else { return Ok(Progress::Idle) };
         if let Some(run) = selected {
             let rewritten = compacted || !run.history().extends(&self.base);
@@ -137,7 +178,8 @@ impl Exploration<'_> {
                 self.stored.store_history(ctx, run.history(), rewritten)?;
             } else {
                 let loop_id = run.loop_id().clone();
-                self.stored.head.open = Some(Open { loop_id, handed_over: false, compacted: rewritten });
+                let open = Open { loop_id, handed_over: false, compacted: rewritten, is_group: false };
+                self.stored.head.open = Some(open);
                 ctx.set(OPEN, Bytes::from(serde_json::to_vec(&Checkpoint::of(run))?));
                 ctx.set(QUESTIONS, Bytes::from(serde_json::to_vec(&run.questions())?));
             }

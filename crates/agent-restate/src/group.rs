@@ -4,16 +4,16 @@
 use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
-use agent_core::drive::{AgentContext, event_channel};
+use agent_core::drive::{AgentContext, GroupLoop, event_channel};
 use agent_core::evaluation::EvaluationError;
-use agent_core::event::NumberedEvent;
+use agent_core::event::{Answer, NumberedEvent, Question};
 use agent_core::history::History;
-use agent_core::identity::LoopId;
+use agent_core::identity::{LoopId, QuestionId};
 use agent_core::message::AgentMessage;
 use agent_core::parallel::{
-    BranchEnd, Group, GroupInput, GroupPlan, GroupStep, ParallelError, ParallelLoopOutcome,
+    BranchEnd, Group, GroupCheckpoint, GroupInput, GroupPlan, GroupStep, ParallelError, ParallelLoopOutcome,
 };
-use agent_core::run::Run;
+use agent_core::run::{Checkpoint, Run};
 use agent_core::{CancellationToken, Timestamp};
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -22,13 +22,17 @@ use serde_json::value::RawValue;
 use crate::agent::{Branches, Prepared};
 use crate::driver::{Driver, StepError, Work, check_form};
 use crate::error::Refusal;
-use crate::record::{BranchResult, BranchesEnd, FORM, Flow, GroupRecord, GroupStart, MemberRecord};
+use crate::record::{
+    BranchResult, BranchesEnd, FORM, Flow, GroupRecord, GroupStart, MemberRecord, WaitingGroup,
+};
 use crate::running::{RunningSession, SharedEvents};
 
 /// How a group continues after a step.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum GroupFlow {
     Step,
+    /// Branches wait for answers about calls whose outcome is unknown.
+    Waiting,
     Ended,
     Refused(Refusal),
 }
@@ -65,6 +69,12 @@ struct Member {
     refused: Option<String>,
 }
 
+/// What continues a group whose branches wait.
+pub(crate) enum Resumption {
+    Answer { question: QuestionId, answer: Answer },
+    Abort,
+}
+
 impl GroupDriver {
     pub(crate) fn new(
         agent: Arc<Prepared>,
@@ -85,6 +95,69 @@ impl GroupDriver {
             events: SharedEvents::default(),
             step: 0,
         }
+    }
+
+    /// Creates a driver for a group whose branches wait.
+    ///
+    /// # Errors
+    /// Returns an error if the branches of the agent are others than those of the group, and a refusal if no branch waits
+    /// for the answer.
+    pub(crate) fn resuming(
+        agent: Arc<Prepared>,
+        session: String,
+        waiting: WaitingGroup,
+        base: History,
+        resumption: Resumption,
+    ) -> Result<Result<Self, Refusal>, StepError> {
+        let WaitingGroup { prompts, group, members } = waiting;
+        let group = group.into_group();
+        let parent = group.setup().parent_loop_id.clone();
+        let mut driver = Self::new(agent, session, prompts, base, parent);
+        let list = driver.branches()?.list.clone();
+        let plan = GroupPlan::resume(group.setup().clone(), &driver.prompts, driver.context(), list)?;
+        let runs = members.into_iter().map(|member| member.map(Checkpoint::into_run));
+        let members = plan.loops().iter().zip(runs).map(|(planned, run)| driver.member(planned, run));
+        let mut started = Started { members: members.collect(), plan, group };
+        match resumption {
+            Resumption::Answer { question, answer } => {
+                let Some((member, question)) = started.find_question(&question) else {
+                    return Ok(Err(Refusal::NotAsked { question }));
+                };
+                member.work = Some(Work::Answer { question, answer });
+            }
+            Resumption::Abort => {
+                driver.cancel.cancel();
+                for (_, member) in started.waiting() {
+                    member.work = Some(Work::Abort);
+                }
+            }
+        }
+        driver.started = Some(started);
+        Ok(Ok(driver))
+    }
+
+    /// Returns the group whose branches wait, and their questions.
+    pub(crate) fn waiting(&self) -> Option<(WaitingGroup, Vec<Question>)> {
+        let started = self.started.as_ref()?;
+        let GroupStep::AwaitAnswers { waiting, .. } = started.group.next() else { return None };
+        let run = |member: &Member| member.driver.run().map(Checkpoint::of);
+        let members = started.members.iter().map(run).collect();
+        let group = GroupCheckpoint::of(&started.group);
+        let mut questions = Vec::new();
+        for index in waiting {
+            let open = started.members.get(index).and_then(|member| member.driver.run());
+            for mut question in open.map(Run::questions).unwrap_or_default() {
+                question.id = branch_question(index, &question.id);
+                questions.push(question);
+            }
+        }
+        Some((WaitingGroup { prompts: self.prompts.clone(), group, members }, questions))
+    }
+
+    fn member(&self, planned: &GroupLoop, run: Option<Run>) -> Member {
+        let (agent, session) = (Arc::clone(&self.agent), self.session.clone());
+        let driver = Driver::member(agent, session, planned, run, self.cancel.child_token());
+        Member { driver, work: None, refused: None }
     }
 
     /// Returns the token whose cancellation aborts the group in this process.
@@ -112,9 +185,11 @@ impl GroupDriver {
         let at = self.step;
         match self.started.as_ref().map(|started| started.group.next()) {
             None => format!("{at} start"),
-            Some(GroupStep::RunBranches { key, .. } | GroupStep::Evaluate { key }) => {
-                format!("{at} {}", key.as_str())
-            }
+            Some(
+                GroupStep::RunBranches { key, .. }
+                | GroupStep::AwaitAnswers { key, .. }
+                | GroupStep::Evaluate { key },
+            ) => format!("{at} {}", key.as_str()),
             Some(_) => format!("{at} settle"),
         }
     }
@@ -146,7 +221,9 @@ impl GroupDriver {
         }
         let Some(started) = &mut self.started else { return Err(StepError::NoRun) };
         match started.group.next() {
-            GroupStep::RunBranches { .. } => record.members = started.perform_members().await?,
+            GroupStep::RunBranches { .. } | GroupStep::AwaitAnswers { .. } => {
+                record.members = started.perform_members().await?;
+            }
             GroupStep::Evaluate { .. } => {
                 let (evaluated, events) = self.evaluate().await;
                 (record.evaluated, record.events) = (Some(evaluated), events);
@@ -175,9 +252,12 @@ impl GroupDriver {
         let Some(started) = &mut self.started else { return Err(StepError::NoRun) };
         let (mut fresh, mut inputs) = (Vec::new(), Vec::new());
         for MemberRecord { branch, step } in record.members {
-            let input =
-                started.accept(branch, &Bytes::from(String::from(Box::<str>::from(step))), &mut fresh)?;
-            inputs.extend(input);
+            let step = Bytes::from(String::from(Box::<str>::from(step)));
+            match started.accept(branch, &step, &mut fresh)? {
+                MemberFlow::Step => {}
+                MemberFlow::Ended(input) => inputs.push(*input),
+                MemberFlow::Refused(refusal) => return Ok(GroupFlow::Refused(refusal)),
+            }
         }
         fresh.extend(record.events);
         inputs.extend(record.evaluated);
@@ -189,10 +269,14 @@ impl GroupDriver {
             started.group.apply(record.now, input, &mut events)?;
         }
         fresh.extend(events.into_iter().map(|event| started.group.numbered(event)));
-        let ended = started.group.ended().is_some();
+        let flow = match started.group.next() {
+            GroupStep::Done(_) => GroupFlow::Ended,
+            GroupStep::AwaitAnswers { .. } if !started.has_work() => GroupFlow::Waiting,
+            _ => GroupFlow::Step,
+        };
         self.events.lock().unwrap_or_else(PoisonError::into_inner).append(&mut fresh);
         self.step += 1;
-        Ok(if ended { GroupFlow::Ended } else { GroupFlow::Step })
+        Ok(flow)
     }
 
     /// Returns the end of the group and the run of the selected branch; `None` before the end.
@@ -245,14 +329,9 @@ impl GroupDriver {
         let group = Group::start(plan.setup().clone(), now, &mut events);
         let events = events.into_iter().map(|event| group.numbered(event));
         self.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
-        let member = |planned: &agent_core::drive::GroupLoop| {
-            let (agent, session) = (Arc::clone(&self.agent), self.session.clone());
+        let member = |planned: &GroupLoop| {
             let (setup, prompts) = (Box::new(planned.setup()), planned.prompts.clone());
-            Member {
-                driver: Driver::member(agent, session, planned, self.cancel.child_token()),
-                work: Some(Work::Start { setup, prompts }),
-                refused: None,
-            }
+            Member { work: Some(Work::Start { setup, prompts }), ..self.member(planned, None) }
         };
         let members = plan.loops().iter().map(member).collect();
         self.started = Some(Started { plan, group, members });
@@ -290,7 +369,43 @@ impl GroupDriver {
     }
 }
 
+/// How a branch continues after a step.
+enum MemberFlow {
+    Step,
+    /// It has ended or waits for an answer, which this input reports.
+    Ended(Box<GroupInput>),
+    /// It has refused an answer, and is unchanged.
+    Refused(Refusal),
+}
+
+/// Returns the id that a question of a branch has in the session, where the questions of all branches are.
+fn branch_question(index: usize, id: &QuestionId) -> QuestionId {
+    QuestionId::from(format!("branch-{index}/{id}"))
+}
+
 impl Started {
+    fn has_work(&self) -> bool {
+        self.members.iter().any(|member| member.work.is_some())
+    }
+
+    /// Returns the branches that wait for answers about calls whose outcome is unknown.
+    fn waiting(&mut self) -> impl Iterator<Item = (usize, &mut Member)> {
+        let waiting = match self.group.next() {
+            GroupStep::AwaitAnswers { waiting, .. } => waiting,
+            _ => Vec::new(),
+        };
+        self.members.iter_mut().enumerate().filter(move |(index, _)| waiting.contains(index))
+    }
+
+    /// Returns the branch that asked this question of the session, and the question's id in the branch.
+    fn find_question(&mut self, question: &QuestionId) -> Option<(&mut Member, QuestionId)> {
+        self.waiting().find_map(|(index, member)| {
+            let open = member.driver.run().map(Run::questions).unwrap_or_default();
+            let id = open.into_iter().map(|q| q.id).find(|id| branch_question(index, id) == *question)?;
+            Some((member, id))
+        })
+    }
+
     /// Performs the next step of every open branch concurrently.
     async fn perform_members(&mut self) -> Result<Vec<MemberRecord>, StepError> {
         let steps =
@@ -306,27 +421,37 @@ impl Started {
         performed.into_iter().map(record).collect()
     }
 
-    /// Accepts the step of a branch. Returns the input that reports its end, if it has ended or waits for an answer.
+    /// Accepts the step of a branch.
     fn accept(
         &mut self,
         branch: usize,
         step: &Bytes,
         fresh: &mut Vec<NumberedEvent>,
-    ) -> Result<Option<GroupInput>, StepError> {
+    ) -> Result<MemberFlow, StepError> {
         let Some(member) = self.members.get_mut(branch) else { return Err(StepError::NoRun) };
         let accepted = member.driver.accept(step)?;
+        // In a replay, nothing has taken it.
+        member.work = None;
         fresh.append(&mut member.driver.events().lock().unwrap_or_else(PoisonError::into_inner));
         match accepted.flow {
             Flow::Step => member.work = Some(Work::Step),
             Flow::Began { nonce } => member.work = Some(Work::Execute { nonce }),
             Flow::Sleep { .. } => member.work = Some(Work::Slept),
-            Flow::Suspended | Flow::Ended => return Ok(self.outcome(branch).as_ref().map(GroupInput::from)),
+            Flow::Suspended | Flow::Ended => return self.report(branch),
+            Flow::Refused { refusal } if member.driver.run().is_some() => {
+                return Ok(MemberFlow::Refused(refusal));
+            }
             Flow::Refused { refusal } => {
                 member.refused = Some(refusal.to_string());
-                return Ok(self.outcome(branch).as_ref().map(GroupInput::from));
+                return self.report(branch);
             }
         }
-        Ok(None)
+        Ok(MemberFlow::Step)
+    }
+
+    fn report(&self, branch: usize) -> Result<MemberFlow, StepError> {
+        let outcome = self.outcome(branch).ok_or(StepError::NoRun)?;
+        Ok(MemberFlow::Ended(Box::new(GroupInput::from(&outcome))))
     }
 
     /// Returns the outcome of a branch; `None` before its first step.

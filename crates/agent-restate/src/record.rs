@@ -9,8 +9,8 @@ use agent_core::event::{Answer, Ended, Question};
 use agent_core::identity::{LoopId, QuestionId};
 use agent_core::journal::AppliedInput;
 use agent_core::message::{AgentMessage, AssistantMessage, Usage};
-use agent_core::parallel::{BranchEnd, GroupEnd, GroupInput, GroupSetup, ParallelUsage};
-use agent_core::run::{RunCheckpoint, RunSetup};
+use agent_core::parallel::{BranchEnd, GroupCheckpoint, GroupEnd, GroupInput, GroupSetup, ParallelUsage};
+use agent_core::run::{Checkpoint, ReadError, RunCheckpoint, RunSetup};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -68,6 +68,34 @@ pub(crate) struct GroupRecord {
     pub(crate) aborted: bool,
     /// The time of the end of the step.
     pub(crate) now: Timestamp,
+}
+
+/// A group whose branches wait for answers, in the state of the session. Its conversation is that of the session.
+#[derive(Debug, Serialize)]
+pub(crate) struct WaitingGroup {
+    pub(crate) prompts: Vec<AgentMessage>,
+    pub(crate) group: GroupCheckpoint,
+    /// The runs of the branches; `None` for a branch that could not start.
+    pub(crate) members: Vec<Option<Checkpoint>>,
+}
+
+impl WaitingGroup {
+    /// Reads a group that [`serde_json::to_vec`] has written.
+    pub(crate) fn from_json(text: &str) -> Result<Self, ReadError> {
+        #[derive(Deserialize)]
+        struct Form<'t> {
+            prompts: Vec<AgentMessage>,
+            #[serde(borrow)]
+            group: &'t RawValue,
+            #[serde(borrow)]
+            members: Vec<Option<&'t RawValue>>,
+        }
+        let Form { prompts, group, members } = serde_json::from_str(text).map_err(ReadError::Json)?;
+        let group = GroupCheckpoint::from_json(group.get())?;
+        let read = |member: Option<&RawValue>| member.map(|run| Checkpoint::from_json(run.get())).transpose();
+        let members = members.into_iter().map(read).collect::<Result<_, _>>()?;
+        Ok(Self { prompts, group, members })
+    }
 }
 
 /// The start of a group as data.

@@ -20,15 +20,16 @@ use tokio::sync::Mutex;
 use crate::agent::Prepared;
 use crate::driver::{Driver, Work};
 use crate::error::Refusal;
+use crate::group::Resumption;
 use crate::handlers::{Handlers as _, MailboxHandler, SessionHandler};
 use crate::mailbox::signal_name;
 use crate::record::{
     AnswerInput, Attached, Detached, EventsInput, EventsPage, Flow, LoopEnd, Mail, Progress, PromptInput,
-    TurnInput,
+    TurnInput, WaitingGroup,
 };
 use crate::running::{Registered, Running, RunningSession};
 use crate::state::{
-    OPEN, Open, QUESTIONS, RUNNING, Stored, end_key, read_conversation, read_events, read_head,
+    GROUP, OPEN, Open, QUESTIONS, RUNNING, Stored, end_key, read_conversation, read_events, read_head,
 };
 
 /// The most events of a page.
@@ -167,7 +168,12 @@ impl Sessions {
         input: AnswerInput,
     ) -> HandlerResult<Progress> {
         let (stored, run) = match self.open_run(ctx).await? {
-            Ok(Some(found)) if !is_handed_over(&found.0) => found,
+            Ok(Some((stored, OpenWork::Group(group)))) => {
+                let AnswerInput { question, answer } = input;
+                let answer = Resumption::Answer { question, answer };
+                return self.resume_group(ctx, meta, stored, *group, answer).await;
+            }
+            Ok(Some((stored, OpenWork::Run(run)))) if !is_handed_over(&stored) => (stored, *run),
             Ok(_) => {
                 return Ok(Progress::Refused { refusal: Refusal::NotAsked { question: input.question } });
             }
@@ -184,8 +190,8 @@ impl Sessions {
         meta: InputMetadata,
     ) -> HandlerResult<Progress> {
         match self.open_run(ctx).await? {
-            Ok(Some((stored, run))) if is_handed_over(&stored) => {
-                self.resume(ctx, meta, stored, run, Work::Step).await
+            Ok(Some((stored, OpenWork::Run(run)))) if is_handed_over(&stored) => {
+                self.resume(ctx, meta, stored, *run, Work::Step).await
             }
             Ok(_) => Ok(Progress::Idle),
             // Nothing waits for the output, so the engine repeats the invocation until a worker reads the run.
@@ -198,7 +204,10 @@ impl Sessions {
         match self.open_run(ctx).await? {
             // The invocation that continues the run finds the abort in the mailbox.
             Ok(Some((stored, _))) if is_handed_over(&stored) => Ok(Progress::Idle),
-            Ok(Some((stored, run))) => self.resume(ctx, meta, stored, run, Work::Abort).await,
+            Ok(Some((stored, OpenWork::Run(run)))) => self.resume(ctx, meta, stored, *run, Work::Abort).await,
+            Ok(Some((stored, OpenWork::Group(group)))) => {
+                self.resume_group(ctx, meta, stored, *group, Resumption::Abort).await
+            }
             Ok(None) => {
                 let target = self.mail_target(&meta.key, MailboxHandler::DropAborts);
                 drop(ctx.send(target, None, None, None, Vec::new(), (), None));
@@ -249,7 +258,10 @@ impl Sessions {
     /// Returns where a run stands.
     pub(crate) async fn turn(&self, ctx: &ContextInternal, input: TurnInput) -> HandlerResult<Progress> {
         if let Some(end) = ctx.get::<Bytes>(&end_key(&input.loop_id)).await? {
-            return Ok(Progress::Ended { end: Box::new(serde_json::from_slice(&end)?) });
+            return Ok(match serde_json::from_slice(&end) {
+                Ok(end) => Progress::Ended { end: Box::new(end) },
+                Err(_) => Progress::Explored { end: Box::new(serde_json::from_slice(&end)?) },
+            });
         }
         if let Some(invocation) = ctx.get::<String>(RUNNING).await? {
             return Ok(Progress::Continues { invocation });
@@ -265,11 +277,11 @@ impl Sessions {
         }
     }
 
-    /// Reads the open run; `None` if there is none.
+    /// Reads the open run, or the group that waits; `None` if there is none.
     async fn open_run(
         &self,
         ctx: &ContextInternal,
-    ) -> Result<Result<Option<(Stored, Run)>, Refusal>, HandlerError> {
+    ) -> Result<Result<Option<(Stored, OpenWork)>, Refusal>, HandlerError> {
         let open = ctx.get::<Bytes>(OPEN);
         let stored = Stored::read(ctx).await?;
         let open = open.await?;
@@ -277,14 +289,20 @@ impl Sessions {
             Ok(stored) => stored,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        let is_group = stored.head.open.as_ref().is_some_and(|open| open.is_group);
+        let open = if is_group { ctx.get::<Bytes>(GROUP).await? } else { open };
         let Some(open) = open else { return Ok(Ok(None)) };
         let damaged = |message: String| Refusal::Damaged { message: format!("the open run: {message}") };
         let text = match std::str::from_utf8(&open) {
             Ok(text) => text,
             Err(error) => return Ok(Err(damaged(error.to_string()))),
         };
-        Ok(match Checkpoint::from_json(text) {
-            Ok(checkpoint) => Ok(Some((stored, checkpoint.into_run()))),
+        let read = match is_group {
+            true => WaitingGroup::from_json(text).map(|group| OpenWork::Group(Box::new(group))),
+            false => Checkpoint::from_json(text).map(|run| OpenWork::Run(Box::new(run.into_run()))),
+        };
+        Ok(match read {
+            Ok(work) => Ok(Some((stored, work))),
             Err(ReadError::Form(error)) => Err(Refusal::Form { message: error.to_string() }),
             Err(error) => Err(damaged(error.to_string())),
         })
@@ -321,6 +339,12 @@ impl Sessions {
             compacted,
         }
     }
+}
+
+/// What a session continues.
+enum OpenWork {
+    Run(Box<Run>),
+    Group(Box<WaitingGroup>),
 }
 
 /// Returns whether another invocation continues the open run.
@@ -454,7 +478,8 @@ impl Invocation<'_> {
             return Ok(Progress::Ended { end: Box::new(end) });
         }
         let handed_over = flow != Flow::Suspended;
-        let open = Open { loop_id: loop_id.clone(), handed_over, compacted: self.compacted };
+        let compacted = self.compacted;
+        let open = Open { loop_id: loop_id.clone(), handed_over, compacted, is_group: false };
         self.stored.head.open = Some(open);
         self.stored.write_head(ctx)?;
         ctx.set(OPEN, Bytes::from(serde_json::to_vec(&Checkpoint::of(run))?));

@@ -23,6 +23,8 @@ const EVENTS: &str = "events";
 
 /// The open run, as a [`Checkpoint`](agent_core::run::Checkpoint).
 pub(crate) const OPEN: &str = "open";
+/// The group whose branches wait for answers, as a [`WaitingGroup`](crate::record::WaitingGroup).
+pub(crate) const GROUP: &str = "group";
 /// The open questions.
 pub(crate) const QUESTIONS: &str = "questions";
 /// The invocation that drives the session.
@@ -65,6 +67,9 @@ pub(crate) struct Open {
     pub(crate) handed_over: bool,
     /// Whether the run has shortened the conversation, so that the stored one is written anew at its end.
     pub(crate) compacted: bool,
+    /// Whether this is a group whose branches wait, and no run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_group: bool,
 }
 
 impl Default for Head {

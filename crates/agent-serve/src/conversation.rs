@@ -2,6 +2,7 @@
 
 pub(crate) mod events;
 pub(crate) mod replay;
+pub(crate) mod requests;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,6 +21,7 @@ use crate::ledger::{Ledger, Mark};
 use crate::limits::{Limits, VanishedClient};
 use crate::metrics::Metrics;
 use events::Ring;
+use requests::{Repeated, RequestId, Requests};
 
 /// Whether a run can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +47,8 @@ pub(crate) enum StartError {
     TooSlow,
     /// What it would spend cannot be recorded.
     NoLedger(SessionError),
+    /// Its request has been made before.
+    Repeated(Repeated),
     Agent(AgentError),
 }
 
@@ -82,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) agent: BasicAgent,
     pub(crate) recorder: SessionRecorder,
     pub(crate) ring: Ring,
+    pub(crate) requests: Requests,
     pub(crate) budget: Budget,
     /// What was counted of the conversation before.
     pub(crate) counted: Mark,
@@ -97,6 +102,7 @@ pub(crate) struct Parts {
 pub(crate) struct Conversation {
     pub(crate) of: ConversationRef,
     pub(crate) events: Ring,
+    pub(crate) requests: Requests,
     #[cfg(feature = "files")]
     pub(crate) workspace: Option<agent_tools::Workspace>,
     shared: Arc<Shared>,
@@ -140,6 +146,7 @@ impl Conversation {
             budget: parts.budget,
             counted: Mutex::new(parts.counted),
             events: parts.ring,
+            requests: parts.requests,
             phase: watch::channel(Phase::Idle).0,
             readers: AtomicUsize::new(0),
             starting: tokio::sync::Mutex::default(),
@@ -177,12 +184,15 @@ impl Conversation {
         self.used.store(self.shared.environment.monotonic_ms(), Ordering::Relaxed);
     }
 
-    /// Starts a run and waits until its first event was journaled.
+    /// Starts a run and waits until its first event was journaled. A request with an id starts one run.
     pub(crate) async fn start(
         self: &Arc<Self>,
+        request: Option<&RequestId>,
         start: impl FnOnce(&AgentHandle) -> Result<EventReceiver, AgentError> + Send,
     ) -> Result<Started, StartError> {
         self.touch();
+        let claim = request.map(|request| self.requests.claim(request)).transpose();
+        let mut claim = claim.map_err(StartError::Repeated)?;
         let starting = self.starting.lock().await;
         let mut phase = self.phase.subscribe();
         // The sender is part of `self`, so waiting does not fail.
@@ -216,6 +226,13 @@ impl Conversation {
         let this = Arc::clone(self);
         self.shared.spawn(async move { this.follow(receiver, journaled, ended).await });
         let first = tokio::time::timeout(self.shared.limits.start_time, first).await;
+        if let Some(claim) = &mut claim {
+            match first {
+                Ok(Ok(Ok(()))) => claim.began(after),
+                Ok(_) => {}
+                Err(_) => claim.unknown(),
+            }
+        }
         match first {
             Ok(Ok(Ok(()))) => Ok(Started { after, end }),
             Ok(Ok(Err(reason))) => Err(StartError::NotJournaled(reason)),

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_core::compat::SeedSetters as _;
-use agent_core::{BudgetSnapshot, CancellationToken, SessionId};
+use agent_core::{AgentId, BudgetSnapshot, CancellationToken, SessionId};
 use agent_session::{LoadedSession, RestoreSession as _, Session, SessionError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::agents::{AgentFactory, BoxError, ConversationRef, ServedAgent};
 use crate::conversation::events::Ring;
 use crate::conversation::replay::count;
+use crate::conversation::requests::Requests;
 use crate::conversation::{Conversation, Parts, Shared};
 use crate::environment::LeavableEnvironment;
 use crate::keys::Account;
@@ -58,6 +59,9 @@ pub(crate) enum OpenError {
     Agent(#[source] BoxError),
     #[error(transparent)]
     Session(#[from] SessionError),
+    /// A key was used for another request.
+    #[error("an earlier request with this idempotency key asked something else")]
+    OtherRequest,
     /// The service is shutting down.
     #[error("the server is shutting down")]
     Closing,
@@ -156,11 +160,7 @@ impl Registry {
             return Err(OpenError::Closing);
         }
         // Checked before anything is made for the conversation, and before its lock can tell that it exists.
-        let stored = match self.shared.store.load_session(of.id.as_str()).await {
-            Err(SessionError::NotFound { .. } | SessionError::InvalidId { .. }) => None,
-            stored => Some(stored?.agent_id.clone()),
-        };
-        if stored.is_none_or(|owner| owner.as_str() != account.owner()) {
+        if self.owner(&of.id).await?.is_none_or(|owner| owner.as_str() != account.owner()) {
             return Err(OpenError::NotFound(of.id.clone()));
         }
         let place = self.place(account, wait).await?;
@@ -197,6 +197,7 @@ impl Registry {
             })?;
         let session = recorder.read_session(of.id.as_str())?;
         let (last, current) = session.as_ref().map(count).unwrap_or_default();
+        let requests = session.as_ref().map(Requests::of_session).unwrap_or_default();
         let mut counted = Mark::default();
         if let Some(session) = session.map(LoadedSession::new) {
             let run = session.open_run().ok().flatten();
@@ -216,6 +217,7 @@ impl Registry {
             agent,
             recorder,
             ring,
+            requests,
             budget,
             counted,
             left,
@@ -225,6 +227,14 @@ impl Registry {
             place: Box::new(place),
         };
         Ok(Arc::new(Conversation::new(Arc::clone(&self.shared), parts)))
+    }
+
+    /// Returns the owner of a stored conversation.
+    pub(crate) async fn owner(&self, id: &SessionId) -> Result<Option<AgentId>, SessionError> {
+        match self.shared.store.load_session(id.as_str()).await {
+            Err(SessionError::NotFound { .. } | SessionError::InvalidId { .. }) => Ok(None),
+            stored => Ok(Some(stored?.agent_id.clone())),
+        }
     }
 
     /// Returns a place for a conversation of the account. Releases an idle one if there is none.
@@ -316,6 +326,25 @@ impl Registry {
         self.cells().len()
     }
 
+    /// Creates the conversation of a request with an idempotency key, unless an earlier request has.
+    pub(crate) async fn create_once(
+        &self,
+        of: &ConversationRef,
+        account: &Account,
+    ) -> Result<Created, OpenError> {
+        // The same request may come twice at once.
+        let cell = self.cell(&of.id);
+        let held = cell.lock().await;
+        let created = match (held.is_some(), self.owner(&of.id).await) {
+            (true, _) | (_, Ok(Some(_))) => Ok(Created::Before),
+            (false, Ok(None)) => self.create(of, account).await.map(|()| Created::Now),
+            (false, Err(error)) => Err(error.into()),
+        };
+        drop(held);
+        self.forget(&of.id, cell);
+        created
+    }
+
     /// Creates an empty session for a new conversation.
     pub(crate) async fn create(&self, of: &ConversationRef, account: &Account) -> Result<(), OpenError> {
         if self.closing.is_cancelled() {
@@ -325,6 +354,14 @@ impl Registry {
         let session = Session::new(of.id.clone(), account.owner().into(), now);
         Ok(self.shared.store.save_session(&session).await?)
     }
+}
+
+/// Whether a conversation is new.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Created {
+    Now,
+    /// An earlier request with the same key has created it.
+    Before,
 }
 
 /// Whether opening a conversation waits for a place in memory.

@@ -26,12 +26,13 @@ use tokio::net::TcpListener;
 use tokio::sync::{OnceCell, Semaphore};
 
 use crate::agents::{AgentFactory, ConversationRef};
+use crate::conversation::requests::RequestId;
 use crate::conversation::{Conversation, Shared, StartError, Started};
 use crate::keys::{Account, Accounts, Key, KeyError, owning_key};
 use crate::ledger::Ledger;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
-use crate::registry::{OpenError, Registry, Wait};
+use crate::registry::{Created, OpenError, Registry, Wait};
 use crate::serving::{ConnectionLimits, accept};
 
 /// The maximum number of sessions that are read from the store at once, for events and views.
@@ -297,7 +298,7 @@ impl Service {
         let resumed = loop {
             match self.open_waiting(account, id).await {
                 Err(error) => break Err(error.to_string()),
-                Ok(conversation) => match conversation.start(agent_core::AgentHandle::resume).await {
+                Ok(conversation) => match conversation.start(None, agent_core::AgentHandle::resume).await {
                     // It was released for another one that waits.
                     Err(StartError::Closed) => {}
                     started => break started.map_err(|error| format!("{error:?}")),
@@ -422,13 +423,14 @@ impl Service {
 
 /// Operations on conversations, which the routes use.
 impl Service {
-    /// Creates a conversation with an agent; `None` is the default one.
+    /// Creates a conversation with an agent; `None` is the default one. A request with an id creates one.
     pub(crate) async fn create(
         &self,
         account: &Account,
         agent: Option<&str>,
         lifetime: Lifetime,
-    ) -> Result<ConversationRef, OpenError> {
+        request: Option<&RequestId>,
+    ) -> Result<(ConversationRef, Created), OpenError> {
         let agent = match agent {
             None => Arc::clone(&self.inner.default_agent),
             Some(name) => match self.inner.agents.get_key_value(name) {
@@ -436,19 +438,38 @@ impl Service {
                 None => return Err(OpenError::NoAgent(name.chars().take(MAX_AGENT_NAME_BYTES).collect())),
             },
         };
-        let random = self.inner.shared.environment.random_id().replace('-', "");
+        let random = match request {
+            None => self.inner.shared.environment.random_id().replace('-', ""),
+            Some(request) => request.conversation(&account.owner()),
+        };
+        if request.is_some() {
+            for other in self.inner.agents.keys().filter(|other| **other != agent) {
+                // The same key with another agent asks something else.
+                if self.inner.registry.owner(&SessionId::from(format!("{other}-{random}"))).await?.is_some() {
+                    return Err(OpenError::OtherRequest);
+                }
+            }
+        }
         let once = match lifetime {
             Lifetime::Kept => "",
             Lifetime::Once => ONCE,
         };
         let id = SessionId::from(format!("{agent}-{once}{random}"));
         let of = ConversationRef { id, key: Arc::clone(&account.name), agent };
+        // A repeated request makes nothing new.
+        if request.is_some() && self.inner.registry.owner(&of.id).await?.is_some() {
+            return Ok((of, Created::Before));
+        }
         self.count_new(account).await?;
-        let created = self.inner.registry.create(&of, account).await;
-        if created.is_err() {
+        let created = match request {
+            Some(_) => self.inner.registry.create_once(&of, account).await,
+            None => self.inner.registry.create(&of, account).await.map(|()| Created::Now),
+        };
+        // A conversation that a repeated request finds is counted already.
+        if !matches!(created, Ok(Created::Now)) {
             account.count_deleted();
         }
-        created.map(|()| of)
+        Ok((of, created?))
     }
 
     /// Counts a new conversation among those of the account in the store, unless there are as many as there can be.
@@ -504,11 +525,13 @@ impl Service {
         self.inner.registry.open(&of, account, &*factory, Wait::UntilFree).await
     }
 
-    /// Opens a conversation and starts a run. A conversation that is released meanwhile is opened again.
+    /// Opens a conversation and starts a run. A conversation that is released meanwhile is opened again. A request with an id
+    /// starts one run.
     pub(crate) async fn start(
         &self,
         account: &Account,
         id: &SessionId,
+        request: Option<&RequestId>,
         start: impl Fn(&agent_core::AgentHandle) -> Result<agent_core::EventReceiver, agent_core::AgentError>
         + Send
         + Sync,
@@ -518,7 +541,7 @@ impl Service {
                 return Err(OpenError::Closing);
             }
             let conversation = self.open(account, id).await?;
-            match conversation.start(&start).await {
+            match conversation.start(request, &start).await {
                 Err(StartError::Closed) => {}
                 started => return Ok((conversation, started)),
             }

@@ -166,6 +166,7 @@ impl RestoreSession for BasicAgent {
         snapshot.session_id = session.session_id.clone();
         snapshot.last_loop_id = session.last_loop_id().cloned();
         snapshot.loop_counters = session.loop_counters();
+        (snapshot.group_counters, snapshot.open_groups) = session.groups();
         snapshot.history = match &run {
             Some(run) => run.history().clone(),
             None => session.history()?,

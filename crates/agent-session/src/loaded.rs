@@ -20,7 +20,7 @@ use agent_core::run::{ChildEnd, Run};
 use agent_core::{AgentEvent, DeferredCall, LoopId};
 
 use crate::error::SessionError;
-use crate::model::{LoopStatus, OpenRun, RecordedEvent, Session};
+use crate::model::{LoopRecord, LoopStatus, OpenRun, RecordedEvent, Session};
 
 /// A session from a store. It is a [`Session`] and knows in what state it was found.
 #[derive(Debug, Clone, PartialEq)]
@@ -104,6 +104,11 @@ impl LoadedSession {
     /// Returns what the session has recorded about a loop.
     pub(crate) fn recorded_loop(&self, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
         let Some(at) = self.session.position(loop_id.as_str()) else { return Ok(RecordedLoop::Absent) };
+        // A branch is announced before it starts.
+        let is_announced = |r: &LoopRecord| r.events.is_empty() && r.open_run.is_none() && r.ended.is_none();
+        if self.session.loops.get(at).is_some_and(is_announced) {
+            return Ok(RecordedLoop::Absent);
+        }
         if let Some(run) = open_run_at(&self.session, at)? {
             return Ok(RecordedLoop::Open(Box::new(run)));
         }
@@ -119,11 +124,12 @@ impl LoadedSession {
             },
             RecordedEvent::Foreign(_) => None,
         });
-        let usage = record.usage.combine(&last.map(|end| end.tool_usage).unwrap_or_default());
+        let tool_usage = last.map(|end| end.tool_usage).unwrap_or_default();
         let spent = last.and_then(|end| end.spent.as_deref().copied());
         let turns = u32::try_from(record.turns.len()).unwrap_or(u32::MAX);
         let history = self.session.fold_at(at)?.history().clone();
-        let end = ChildEnd::new(loop_id.clone(), ended, history, turns, usage);
+        let end = ChildEnd::new(loop_id.clone(), ended, history, turns, record.usage);
+        let end = end.with_record(record.messages.clone().into(), record.usage, tool_usage);
         Ok(RecordedLoop::Ended(Box::new(end.with_spent(spent))))
     }
 

@@ -32,6 +32,7 @@
 //! ```
 
 mod blocking;
+mod broken;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod database;
 pub(crate) mod files;

@@ -17,14 +17,20 @@ fn database(dir: &Path) -> std::path::PathBuf {
 
 /// A database with two loops that are saved, and one that is in records.
 fn recorded(dir: &Path) -> SqliteStore {
+    recorded_with(dir, 5, &[3])
+}
+
+/// A database as [`recorded`] makes it, with a reply of this length, and with these prompts after the save.
+fn recorded_with(dir: &Path, length: usize, later: &[usize]) -> SqliteStore {
     let store = SqliteStore::open(database(dir)).unwrap();
-    let plays = [Play::Calls(vec!["say"]), Play::Text(150), Play::Text(5), Play::Text(9)];
+    let plays = [Play::Calls(vec!["say"]), Play::Text(150), Play::Text(length), Play::Text(9)];
     block_on(async {
         let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         perform(&agent, &[Act::Prompt(150), Act::Prompt(3)]).await;
         recorder.save().await.unwrap();
-        perform(&agent, &[Act::Prompt(3)]).await;
+        let later: Vec<Act> = later.iter().map(|length| Act::Prompt(*length)).collect();
+        perform(&agent, &later).await;
         // As a crash leaves it.
         std::mem::forget((recorder, agent));
     });
@@ -114,6 +120,42 @@ fn a_damaged_row_is_a_typed_error_that_names_it_and_the_rest_is_offered() {
     check("UPDATE sessions SET id = 's-2'", "the row holds session \"s-2\"", None);
     check("DELETE FROM sessions", "row 1 is missing", Some((3, 1)));
     check("UPDATE lines SET line = zeroblob(2000000) WHERE n = 1", "larger than 1048576 bytes", None);
+}
+
+/// A summary of another state of the session, or of another session with the same id, is an error, and all rows are salvaged: they
+/// are counted as they are there, not as the summary tells.
+#[test]
+fn a_summary_and_rows_that_disagree_are_an_error_and_no_row_is_lost() {
+    let sealed_of = |dir: &Path| -> Vec<u8> {
+        let connection = Connection::open(database(dir)).unwrap();
+        connection.query_row("SELECT sealed FROM sessions", [], |row| row.get(0)).unwrap()
+    };
+    // A session with the same numbers of lines and records, and one that ends earlier.
+    let (other, earlier) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    drop(recorded_with(other.path(), 6, &[3]));
+    drop(recorded_with(earlier.path(), 5, &[]));
+    for (sealed, losses) in [(sealed_of(other.path()), 1), (sealed_of(earlier.path()), 1)] {
+        let dir = tempfile::tempdir().unwrap();
+        let whole = recorded(dir.path());
+        let before = whole.load_session("s-1").unwrap();
+        drop(whole);
+        let copy = tempfile::tempdir().unwrap();
+        let connection = Connection::open(database(dir.path())).unwrap();
+        connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        std::fs::copy(database(dir.path()), database(copy.path())).unwrap();
+        let connection = Connection::open(database(copy.path())).unwrap();
+        connection.execute("UPDATE sessions SET sealed = ?1", [sealed]).unwrap();
+        let store = SqliteStore::open(database(copy.path())).unwrap();
+        let error = store.load_session("s-1").unwrap_err();
+        assert!(error.to_string().contains("salvage"), "{error}");
+        assert!(store.write_session("s-1").is_err());
+        let salvaged = store.salvage_session("s-1").unwrap();
+        assert_eq!(salvaged.losses.len(), losses, "{:?}", salvaged.losses);
+        let events =
+            |loops: &[agent_session::LoopRecord]| loops.iter().map(|r| r.events.len()).collect::<Vec<_>>();
+        assert_eq!(events(&salvaged.session.loops), events(&before.loops));
+        assert_eq!(salvaged.session.history().unwrap(), before.history().unwrap());
+    }
 }
 
 /// A damaged index hides no session from a list. A session without its row is in the list, and its load is an error.

@@ -1,27 +1,23 @@
 //! Many agents that share one recorder: none waits for the session of another, and none leaves its session open.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
+mod scene;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use agent_core::drive::Delegation;
-use agent_core::run::ChildEnd;
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::tool::ChildRun;
-use agent_core::{
-    AgentLoopConfig, AgentMessage, AgentTool, BasicAgent, ModelConfig, RunEnd, RunFailure, ToolContext,
-    ToolError, ToolResult,
-};
+use agent_core::{BasicAgent, ModelConfig, RunEnd, RunFailure};
 use agent_session::{
     BlockingSessionStore, BlockingSessionWriter, Flushing, FoundSessions, JsonStore, LoadedSession,
     LoopStatus, RestoreSession, Salvaged, Session, SessionError, SessionQuery, SessionReader, SessionRecord,
     SessionRecorder, WriteJob,
 };
-use async_trait::async_trait;
-use serde_json::{Value, json};
+use scene::Delegating;
+use serde_json::json;
 
 fn agent(id: &str, replies: Vec<ScriptedReply>) -> BasicAgent {
     BasicAgent::new(ModelConfig::default()).with_session_id(id).with_provider(ScriptedProvider::new(replies))
@@ -320,53 +316,6 @@ async fn an_agent_that_is_dropped_during_a_save_releases_its_session_after_it() 
     saving.await.unwrap().unwrap();
     until("the session is still locked", || !is_locked(dir.path(), "slow")).await;
     assert!(recorder.sessions().is_empty());
-}
-
-/// A tool that delegates each call to a sub-agent, which answers with a text or asks first.
-#[derive(Clone)]
-struct Delegating(ScriptedProvider, Option<ScriptedTool>);
-
-#[async_trait]
-impl AgentTool for Delegating {
-    fn name(&self) -> &str {
-        "delegate"
-    }
-
-    fn description(&self) -> &str {
-        "Delegates."
-    }
-
-    fn parameters_schema(&self) -> Value {
-        json!({"type": "object"})
-    }
-
-    fn delegate(&self, _: &Value) -> Option<ChildRun> {
-        let run = ChildRun::new(vec![AgentMessage::user("task")], self.clone());
-        Some(match &self.1 {
-            Some(tool) => run.with_tools(agent_core::tool::Tools::from(vec![
-                Arc::new(tool.clone()) as Arc<dyn AgentTool>
-            ])),
-            None => run,
-        })
-    }
-
-    async fn execute(&self, _: Value, _: ToolContext) -> Result<ToolResult, ToolError> {
-        unreachable!("the driver runs the child")
-    }
-}
-
-#[async_trait]
-impl Delegation for Delegating {
-    fn configuration(&self, ctx: &ToolContext) -> Result<AgentLoopConfig, ToolError> {
-        let provider = Arc::new(self.0.clone());
-        let mut config = AgentLoopConfig::new(provider, ModelConfig::default(), ctx.environment.clone());
-        config.services.journal = ctx.journal().cloned();
-        Ok(config)
-    }
-
-    async fn result(&self, end: &ChildEnd) -> Result<ToolResult, ToolError> {
-        Ok(ToolResult::text("delegated").with_child_loop(end.loop_id.clone()))
-    }
 }
 
 fn calls(count: usize) -> Vec<ScriptedReply> {

@@ -211,8 +211,8 @@ fn files_of_different_moments_are_an_error_or_the_newest_session() {
         for (m, of_journal) in moments.iter().enumerate() {
             let mixed = Files { file: of_file.file.clone(), journal: of_journal.journal.clone() };
             let is_copy = |of: &Files| of.file == mixed.file && of.journal == mixed.journal;
-            if mixed.journal.is_none() || moments.iter().any(is_copy) {
-                // Nothing tells that a journal was removed, or that both files are those of an earlier moment.
+            if moments.iter().any(is_copy) || (mixed.journal.is_none() && mixed.file.is_none()) {
+                // Nothing tells that both files are those of an earlier moment.
                 continue;
             }
             // What the two files contain together.
@@ -267,4 +267,127 @@ fn an_older_file_with_the_same_number_of_records_is_not_taken_for_the_newer_one(
     }
     std::fs::write(dir.path().join(FILE), newer).unwrap();
     assert_eq!(store.load_session("s-1").unwrap(), whole);
+}
+
+/// Continues the session of these files on a machine of its own, with a save after each of these numbers of prompts, and returns
+/// its files after each prompt and after each save.
+fn continued(files: &Files, prompts: &[u64], saves: &[usize]) -> Vec<Files> {
+    let dir = tempfile::tempdir().unwrap();
+    files.write(dir.path());
+    let store = JsonStore::open(dir.path()).unwrap();
+    let plays: Vec<Play> = prompts.iter().map(|n| Play::Text(usize::try_from(*n).unwrap())).collect();
+    let mut moments = Vec::new();
+    block_on(async {
+        let agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let (agent, recorder) = agent.restore_session(store, "s-1").await.unwrap();
+        for n in 0..prompts.len() {
+            perform(&agent, &[Act::Prompt(5)]).await;
+            moments.push(Files::read(dir.path()));
+            if saves.contains(&n) {
+                recorder.save().await.unwrap();
+                moments.push(Files::read(dir.path()));
+            }
+        }
+        // As a killed process leaves them.
+        std::mem::forget((agent, recorder));
+    });
+    moments
+}
+
+/// Two machines continue copies of one session, and a third session has the same id: every file with every journal, and each of
+/// them alone, is one of these sessions, or an error that names both files and the way out.
+#[test]
+fn files_and_journals_of_two_histories_are_never_taken_for_one_session() {
+    let begun = moments(&[3, 4], &[0]);
+    let begun = &begun[begun.len() - 2];
+    let mut all = vec![begun.clone()];
+    all.extend(continued(begun, &[5, 6, 7], &[1]));
+    all.extend(continued(begun, &[15, 16, 17, 18], &[0, 2]));
+    all.extend(moments(&[23, 24, 25, 26], &[1]));
+    let sessions: Vec<LoadedSession> = all.iter().map(|files| files.load().unwrap()).collect();
+    let (mut errors, mut same) = (0, 0);
+    let none = Files::default();
+    for (n, of_file) in all.iter().chain([&none]).enumerate() {
+        for (m, of_journal) in all.iter().chain([&none]).enumerate() {
+            let mixed = Files { file: of_file.file.clone(), journal: of_journal.journal.clone() };
+            if mixed.file.is_none() && mixed.journal.is_none() {
+                continue;
+            }
+            let label = format!("file {n}, journal {m}");
+            match mixed.load() {
+                Ok(loaded) => {
+                    assert!(sessions.contains(&loaded), "{label}");
+                    // It is the session of both files, as far as there are two.
+                    let is_of = |files: &Files| files.load().is_ok_and(|session| session == loaded);
+                    let at_least_one = (mixed.file.is_some() && is_of(of_file)) || is_of(of_journal);
+                    assert!(at_least_one, "{label}");
+                    same += 1;
+                }
+                Err(error @ SessionError::Corrupt { .. }) => {
+                    let text = error.to_string();
+                    assert!(
+                        text.contains(FILE) && text.contains(JOURNAL) && text.contains("salvage"),
+                        "{label}: {text}"
+                    );
+                    errors += 1;
+                    let dir = tempfile::tempdir().unwrap();
+                    mixed.write(dir.path());
+                    let salvaged = JsonStore::open(dir.path()).unwrap().salvage_session("s-1").unwrap();
+                    assert!(!salvaged.losses.is_empty(), "{label}");
+                }
+                Err(other) => panic!("{label}: {other}"),
+            }
+        }
+    }
+    assert!(errors > 100 && same > 20, "{errors} errors, {same} loaded");
+}
+
+/// The journal of a session that was saved before is removed: that is noticed, also by a writer and a list. Without a crash it is
+/// written by a save again.
+#[test]
+fn a_journal_that_was_removed_is_missed() {
+    let moments = moments(&[3, 4, 5], &[0]);
+    let with_both: Vec<&Files> = moments.iter().filter(|f| f.file.is_some() && f.journal.is_some()).collect();
+    assert_eq!(with_both.len(), 2);
+    for files in with_both {
+        let dir = tempfile::tempdir().unwrap();
+        Files { file: files.file.clone(), journal: None }.write(dir.path());
+        let store = JsonStore::open(dir.path()).unwrap();
+        let text = store.load_session("s-1").unwrap_err().to_string();
+        assert!(text.contains(FILE) && text.contains(JOURNAL) && text.contains("salvage"), "{text}");
+        assert!(matches!(store.write_session("s-1"), Err(SessionError::Corrupt { .. })));
+        let found = store.find_sessions(&agent_session::SessionQuery::new()).unwrap();
+        assert_eq!((found.sessions.len(), found.unreadable.len()), (0, 1));
+        let salvaged = store.salvage_session("s-1").unwrap();
+        assert_eq!((salvaged.session.loops.len(), salvaged.losses.len()), (1, 1), "{:?}", salvaged.losses);
+        // The journal is put back.
+        files.write(dir.path());
+        assert_eq!(store.load_session("s-1").unwrap(), files.load().unwrap());
+    }
+}
+
+/// A save that cannot remove the journal has replaced the file: the records after it belong to the new file.
+#[test]
+fn records_after_a_save_that_could_not_remove_the_journal_belong_to_the_new_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = JsonStore::open(dir.path()).unwrap();
+    let journal = dir.path().join(JOURNAL);
+    block_on(async {
+        let plays = [Play::Text(3), Play::Text(4), Play::Text(5)];
+        let mut agent = agent(&plays, ToolExecutionStrategy::Parallel);
+        let recorder = SessionRecorder::attach(&mut agent, store.clone());
+        perform(&agent, &[Act::Prompt(5)]).await;
+        std::fs::rename(&journal, dir.path().join("aside")).unwrap();
+        std::fs::create_dir(&journal).unwrap();
+        let error = recorder.save().await.unwrap_err().to_string();
+        assert!(error.contains(JOURNAL), "{error}");
+        std::fs::remove_dir(&journal).unwrap();
+        for n in 2..4 {
+            perform(&agent, &[Act::Prompt(5)]).await;
+            let loaded = store.load_session("s-1").unwrap();
+            assert_eq!((loaded.loops.len(), loaded.history().unwrap()), (n, agent.history()));
+        }
+        recorder.close().await.unwrap();
+        assert_eq!(store.load_session("s-1").unwrap().history().unwrap(), agent.history());
+    });
 }

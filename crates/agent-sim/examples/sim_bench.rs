@@ -51,11 +51,17 @@ fn rate(what: &str, runs: f64, seconds: f64) {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let seeds = |n: usize| arguments.get(n).and_then(|text| text.parse().ok()).unwrap_or(20_000_u64);
+    let scene = || match arguments.get(2).map(String::as_str) {
+        Some("stored") => scene::stored(),
+        Some("branches") => scene::branches(),
+        Some("resumed_branches") => scene::resumed_branches(),
+        _ => scene::sim(),
+    };
     match arguments.first().map(String::as_str) {
-        Some("find") => match scene::sim().seeds(0..seeds(1)).run() {
+        Some("find") => match scene().seeds(0..seeds(1)).run() {
             Ok(report) => println!("{}", json!({"found": null, "runs": report.runs})),
             Err(failure) => {
-                let again = scene::sim().seeds(failure.seed..failure.seed + 1).run();
+                let again = scene().seeds(failure.seed..failure.seed + 1).run();
                 let repeats = again.is_err_and(|again| again.script == failure.script);
                 let steps = failure.script.steps.len();
                 let found = json!({

@@ -28,6 +28,11 @@ impl Clock {
         *self.began.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
     }
 
+    /// Stops measuring, in the runtime of a process that is stopped. [`begin`](Self::begin) continues.
+    pub(crate) fn pause(&self) {
+        self.end();
+    }
+
     /// Ends a process, in its runtime.
     pub(crate) fn end(&self) {
         let elapsed = self.elapsed();
@@ -35,7 +40,8 @@ impl Clock {
         self.before.store(elapsed, Ordering::Relaxed);
     }
 
-    fn elapsed(&self) -> u64 {
+    /// Returns the milliseconds of all processes, which do not jump.
+    pub(crate) fn elapsed(&self) -> u64 {
         let began = *self.began.lock().unwrap_or_else(PoisonError::into_inner);
         let here = began.map(|began| began.elapsed().as_millis()).unwrap_or_default();
         self.before.load(Ordering::Relaxed).saturating_add(u64::try_from(here).unwrap_or(u64::MAX))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use agent_core::journal::{AppliedInput, Durability, JournalEntry, JournalError, RecordedLoop};
+use agent_core::journal::{AppliedInput, JournalError, RecordedLoop};
 use agent_core::run::{Checkpoint, ChildEnd, QueueKind, Recorded, Run};
 use agent_core::{AgentSnapshot, LoopId, SessionId};
 
@@ -13,7 +13,7 @@ pub(crate) struct DiskEntry {
     /// The run after the entry. A clone shares what grows.
     pub(crate) run: Run,
     pub(crate) inputs: Vec<AppliedInput>,
-    flushed: bool,
+    pub(crate) flushed: bool,
     /// The positions of its events in the log.
     pub(crate) events: Range<usize>,
 }
@@ -25,13 +25,9 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    pub(crate) fn append(&mut self, entry: &JournalEntry<'_>, events: Range<usize>) {
-        self.entries.push(DiskEntry {
-            run: entry.run.clone(),
-            inputs: entry.inputs.to_vec(),
-            flushed: entry.durability == Durability::Flushed,
-            events,
-        });
+    /// Returns whether a loop belongs to the conversation of the agent: it is no child and no branch.
+    pub(crate) fn is_conversation(&self, loop_id: &LoopId) -> bool {
+        self.entries.iter().any(|entry| entry.run.loop_id() == loop_id && is_root(&entry.run))
     }
 
     /// Removes the entries after the last flushed one and returns the positions of their events in the log.
@@ -47,10 +43,7 @@ impl Disk {
 
     /// Returns the texts that the open run has in its queues.
     pub(crate) fn queued(&self) -> Vec<String> {
-        let Some(entry) = self.last().filter(|entry| entry.run.ended().is_none()) else { return Vec::new() };
-        let kinds = [QueueKind::Steering, QueueKind::PassiveSteering, QueueKind::FollowUp];
-        let queued = kinds.into_iter().flat_map(|kind| entry.run.queued(kind));
-        queued.map(|queued| queued.entry.message().text()).collect()
+        self.last().map_or_else(Vec::new, |entry| queued_in(&entry.run))
     }
 
     /// Changes a snapshot of a new agent to the state that the journal has.
@@ -92,8 +85,18 @@ impl Disk {
     }
 }
 
+/// Returns the texts that a run has in its queues; none if it has ended.
+pub(crate) fn queued_in(run: &Run) -> Vec<String> {
+    if run.ended().is_some() {
+        return Vec::new();
+    }
+    let kinds = [QueueKind::Steering, QueueKind::PassiveSteering, QueueKind::FollowUp];
+    let queued = kinds.into_iter().flat_map(|kind| run.queued(kind));
+    queued.map(|queued| queued.entry.message().text()).collect()
+}
+
 pub(crate) fn is_root(run: &Run) -> bool {
-    run.setup().depth == 0
+    run.setup().depth == 0 && run.setup().group.is_none()
 }
 
 /// Writes a run as JSON and reads it, as another process would.

@@ -31,7 +31,7 @@ pub struct Report {
 impl Report {
     pub(crate) fn count(&mut self, outcome: &Outcome) {
         self.runs += 1;
-        self.kills += outcome.processes.saturating_sub(1);
+        self.kills += outcome.kills;
         for execution in outcome.log.executions() {
             *self.executions.entry(execution.tool.clone()).or_default() += 1;
         }

@@ -26,12 +26,18 @@ pub enum Fault {
     Kill,
     /// Ends of the machine: as a kill, and entries of the journal that were not flushed are lost.
     Crash,
-    /// Jumps of the clock, forwards and backwards.
+    /// Jumps of the time of day, forwards and backwards. The monotonic clock does not jump.
     ClockJump,
+    /// Calls of the session store that fail: before anything was stored, or after it was stored, as when a reply is lost.
+    /// Needs [`Sim::store`](crate::Sim::store).
+    StoreFailure,
+    /// Processes that are stopped while another one takes over the session, and that continue afterwards. Needs
+    /// [`Sim::store`](crate::Sim::store).
+    Takeover,
 }
 
 impl Fault {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 13] = [
         Self::InvalidCall,
         Self::ModelFailure,
         Self::ModelPause,
@@ -43,6 +49,8 @@ impl Fault {
         Self::Kill,
         Self::Crash,
         Self::ClockJump,
+        Self::StoreFailure,
+        Self::Takeover,
     ];
 }
 

@@ -4,9 +4,11 @@ mod conversation;
 mod delivery;
 mod events;
 mod journal;
+mod store;
+mod time;
 mod tools;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agent_core::LoopId;
 use agent_core::event::NumberedEvent;
@@ -15,6 +17,7 @@ use crate::disk::Disk;
 use crate::log::{Log, What};
 use crate::outcome::Violation;
 use crate::process::Process;
+use crate::script::Action;
 use crate::world::KillMark;
 
 /// Everything that is known about a simulated run.
@@ -23,6 +26,10 @@ pub(crate) struct Evidence<'a> {
     pub(crate) disk: &'a Disk,
     pub(crate) kills: &'a [KillMark],
     pub(crate) processes: &'a [Process],
+    /// What the agent refused although it had to accept it.
+    pub(crate) refused: &'a [String],
+    /// What the session store did wrong.
+    pub(crate) of_store: &'a [String],
 }
 
 /// The check of a law: an error describes what was found.
@@ -44,6 +51,11 @@ const LAWS: &[(&str, Law)] = &[
     ("arguments that do not fit the schema reach no tool", tools::fitting),
     ("an aborted run calls nothing more", tools::aborted),
     ("a run stays within its limits", events::limits),
+    ("a store has what it acknowledged, and nothing else", store::acknowledged),
+    ("a deferred call without a result accepts it", store::accepted),
+    ("the branches of a prompt begin once", store::groups),
+    ("the times of a run do not go back", time::ordered),
+    ("only time in which a run works counts for its limit", time::worked),
 ];
 
 /// Returns the first law that the run violates.
@@ -58,6 +70,18 @@ pub(crate) fn check(evidence: &Evidence<'_>) -> Option<Violation> {
 }
 
 impl Evidence<'_> {
+    /// Returns whether a call of the store failed, which can end a child loop.
+    fn has_store_failure(&self) -> bool {
+        let mut entries = self.log.entries.iter();
+        entries.any(|entry| matches!(entry.what, What::Acted(Action::StoreFails(_) | Action::Stop)))
+    }
+
+    /// Returns the loops that are a branch or the judge of a group.
+    fn members(&self) -> BTreeSet<&LoopId> {
+        let runs = self.disk.entries.iter().map(|entry| &entry.run);
+        runs.filter(|run| run.setup().group.is_some()).map(agent_core::run::Run::loop_id).collect()
+    }
+
     /// Returns the recorded events of each loop with their positions in the log, without those that a crash destroyed.
     fn loops(&self) -> BTreeMap<&LoopId, Vec<(usize, &NumberedEvent)>> {
         let mut loops: BTreeMap<&LoopId, Vec<(usize, &NumberedEvent)>> = BTreeMap::new();

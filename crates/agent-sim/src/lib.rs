@@ -2,8 +2,9 @@
 //!
 //! A simulation runs an agent in a world that is drawn from a seed: a model that replies, calls tools with valid and invalid
 //! arguments, fails, pauses and is cut off; tools that fail, hang and are slow; messages, aborts and approvals at random
-//! moments; kills of the process at any step, after which another process continues from the journal; and a clock that
-//! jumps. The test states invariants. A run that violates one is shortened to a script of few steps, which is plain data.
+//! moments; kills of the process at any step, after which another process continues from the journal; calls of your session
+//! store that fail or whose reply is lost; a process that is stopped while another one takes over its session; and a clock
+//! that jumps. The test states invariants. A run that violates one is shortened to a script of few steps, which is plain data.
 //!
 //! ```
 //! use agent_core::{BasicAgent, Effects, ModelConfig, ToolContext, tool_fn};
@@ -45,18 +46,21 @@ mod laws;
 mod log;
 mod model;
 mod outcome;
+mod panics;
 mod process;
 mod random;
 mod script;
 mod shrink;
 mod sim;
 mod source;
+mod store;
 mod tools;
 mod world;
+mod writes;
 
 pub use failure::{Failure, Report};
 pub use faults::{Fault, Faults};
 pub use log::{Execution, Log, LogEntry, What};
-pub use script::{Act, Action, Call, Reply, ReplyEnd, Script, ScriptError, Step, ToolFault};
+pub use script::{Act, Action, Call, Reply, ReplyEnd, Script, ScriptError, Step, StoreFault, ToolFault};
 pub use sim::Sim;
 pub use world::World;

@@ -22,8 +22,10 @@ pub struct Log {
 pub struct LogEntry {
     /// The number of the process, from 0. Each kill begins another one.
     pub process: u32,
-    /// The time of the simulated clock.
+    /// The time of day of the simulated clock.
     pub time: Timestamp,
+    /// The milliseconds that have passed since the run began, whatever the time of day is.
+    pub elapsed_ms: u64,
     /// Whether the entry is an event whose record a crash of the machine destroyed.
     pub lost: bool,
     /// What happened at this time.
@@ -40,6 +42,10 @@ pub enum What {
     Prompted(String),
     /// The journal recorded an event of a run or of a child loop.
     Recorded(Box<NumberedEvent>),
+    /// The journal recorded an event of a group of parallel loops.
+    GroupRecorded(Box<AgentEvent>),
+    /// The agent under test panicked with this message.
+    Panicked(String),
     /// The model was called with this conversation.
     ModelCalled(History),
     /// A tool began to execute: the position in [`Log::executions`].
@@ -105,6 +111,7 @@ impl Log {
     pub fn events(&self) -> impl Iterator<Item = &AgentEvent> {
         self.entries.iter().filter(|entry| !entry.lost).filter_map(|entry| match &entry.what {
             What::Recorded(event) => Some(&event.event),
+            What::GroupRecorded(event) => Some(&**event),
             _ => None,
         })
     }
@@ -165,6 +172,14 @@ impl fmt::Display for Log {
                     Some(text) => text,
                     None => continue,
                 },
+                What::GroupRecorded(event) => match &**event {
+                    AgentEvent::ParallelLoopStart(start) => {
+                        format!("{} branches begin", start.loop_ids.len())
+                    }
+                    AgentEvent::ParallelLoopEnd(_) => "the branches ended".to_owned(),
+                    _ => continue,
+                },
+                What::Panicked(text) => format!("panic: {text}"),
                 What::ModelCalled(history) => format!("model called with {} messages", history.len()),
                 What::Executed(index) => match self.executions.get(*index) {
                     Some(execution) => format!(

@@ -15,5 +15,5 @@ pub(crate) struct Outcome {
     pub(crate) script: Script,
     pub(crate) log: Log,
     pub(crate) violation: Option<Violation>,
-    pub(crate) processes: usize,
+    pub(crate) kills: usize,
 }

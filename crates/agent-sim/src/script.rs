@@ -124,8 +124,8 @@ impl ToolFault {
 #[non_exhaustive]
 pub struct Act {
     /// How many moments after the step before it happens. A moment is the start of a model call, a piece of its reply, the
-    /// start and the end of a tool, and the time before and after each entry of the journal. At the latest it happens when
-    /// the run ends or waits.
+    /// start and the end of a tool, and the time before and after each entry of the journal and each call of the session
+    /// store. At the latest it happens when the run ends or waits.
     pub after: u32,
     /// What happens at this moment.
     #[serde(rename = "do")]
@@ -149,8 +149,24 @@ pub enum Action {
     Kill,
     /// The machine ends at once. Entries of the journal after the last flushed one are lost.
     Crash,
-    /// The clock jumps by this many milliseconds.
+    /// The time of day jumps by this many milliseconds. No time passes.
     Jump(i64),
+    /// The next call of the session store fails. Without [`Sim::store`](crate::Sim::store), nothing happens.
+    StoreFails(StoreFault),
+    /// The process is stopped. Another one continues the session to the end of the script; then this one continues.
+    /// Without [`Sim::store`](crate::Sim::store), nothing happens.
+    Stop,
+}
+
+/// How a call of the session store fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum StoreFault {
+    /// The call fails, and the store does not receive it.
+    Before,
+    /// The store performs the call, and the call fails: its reply is lost.
+    After,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]

@@ -66,7 +66,7 @@ fn simpler(step: &Step) -> Vec<Step> {
                 .filter(|after| *after < act.after)
                 .map(|after| crate::script::Act { after, ..act.clone() })
                 .collect();
-            if act.what == Action::Crash {
+            if matches!(act.what, Action::Crash | Action::Stop) {
                 acts.push(crate::script::Act { what: Action::Kill, ..act.clone() });
             }
             acts.into_iter().map(Step::Act).collect()

@@ -5,7 +5,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use agent_core::BasicAgent;
+use agent_core::{AgentError, AgentHandle, BasicAgent, BoxFuture};
+use agent_session::SessionStore;
 use agent_session::cassette::CassetteRecorder;
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ use crate::faults::Faults;
 use crate::laws::{self, Evidence};
 use crate::log::{Execution, Log};
 use crate::outcome::{Outcome, Violation};
-use crate::process::Program;
+use crate::process::{Process, Program};
 use crate::script::Script;
 use crate::shrink;
 use crate::source::{Plan, Source};
@@ -23,6 +24,9 @@ use crate::world::World;
 
 type Build = dyn Fn(&World) -> BasicAgent + Send + Sync;
 type Check = dyn Fn(&Log) -> Option<String> + Send + Sync;
+type Open = dyn Fn(&World) -> Arc<dyn SessionStore> + Send + Sync;
+type Attach = dyn Fn(&World, &BasicAgent) + Send + Sync;
+type Perform = dyn Fn(World, AgentHandle, String) -> BoxFuture<'static, Result<(), AgentError>> + Send + Sync;
 
 /// A run of more processes than this does not end: each kill comes from a step of the script, of which there are fewer.
 const MAX_PROCESSES: usize = 1_000;
@@ -33,12 +37,16 @@ const MAX_PROCESSES: usize = 1_000;
 /// laws of Looptree are checked in each run; see the documentation of the crate.
 ///
 /// The model, the clock and the journal of the agent are replaced. Tools, hooks, policies, limits and the budget stay as
-/// they are.
+/// they are. [`store`](Self::store) records the agent to a session store, and [`program`](Self::program) lets a program do
+/// more with a prompt than one run.
 pub struct Sim {
     build: Box<Build>,
     plan: Plan,
     seeds: Range<u64>,
     simulated: Simulated,
+    store: Option<Box<Open>>,
+    attach: Option<Box<Attach>>,
+    perform: Option<Box<Perform>>,
     rules: Vec<Rule>,
     shrinks: usize,
 }
@@ -66,12 +74,16 @@ impl Sim {
             prompts: vec!["Begin.".to_owned(), "Go on.".to_owned()],
             turns: 5,
             arguments: BTreeMap::new(),
+            has_store: false,
         };
         Self {
             build: Box::new(build),
             plan,
             seeds: 0..100,
             simulated: Simulated::Named(Vec::new()),
+            store: None,
+            attach: None,
+            perform: None,
             rules: Vec::new(),
             shrinks: 2_000,
         }
@@ -126,6 +138,44 @@ impl Sim {
     #[must_use]
     pub fn simulate_all_tools(mut self) -> Self {
         self.simulated = Simulated::All;
+        self
+    }
+
+    /// Records the agent to a session store, with faults at each of its calls, and continues its session from the store after
+    /// each kill. `open` is called for each process. What must survive a process belongs into [`World::outside`] or into
+    /// files of a folder that no other run uses; everything else of the store ends with its process.
+    ///
+    /// The store waits on the clock of the simulation, or not at all. A [`Fault::Crash`](crate::Fault::Crash) is a kill.
+    #[must_use]
+    pub fn store<S: SessionStore + 'static>(
+        mut self,
+        open: impl Fn(&World) -> S + Send + Sync + 'static,
+    ) -> Self {
+        self.store = Some(Box::new(move |world| Arc::new(open(world))));
+        self.plan.has_store = true;
+        self
+    }
+
+    /// Sets what each process does with its agent after it was restored and before it continues, for example to attach work in
+    /// the background or a listener.
+    #[must_use]
+    pub fn attach(mut self, attach: impl Fn(&World, &BasicAgent) + Send + Sync + 'static) -> Self {
+        self.attach = Some(Box::new(attach));
+        self
+    }
+
+    /// Sets what the program does with a prompt, for example to explore branches and adopt one. By default the agent runs it.
+    /// After a kill that left no open run, the next process performs the same prompt again. An error of the program is a
+    /// note in the log, `error of the program`.
+    #[must_use]
+    pub fn program<F>(
+        mut self,
+        perform: impl Fn(World, AgentHandle, String) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<(), AgentError>> + Send + 'static,
+    {
+        self.perform = Some(Box::new(move |world, agent, prompt| Box::pin(perform(world, agent, prompt))));
         self
     }
 
@@ -230,10 +280,11 @@ impl Sim {
         Box::new(self.failed(seed, steps, shortest, violation))
     }
 
-    /// Runs a failing script once more, with a cassette for each process.
+    /// Runs a failing script once more for its log, and once with a cassette for each process: a recorded tool delegates nothing.
     fn failed(&self, seed: u64, steps: usize, script: Script, violation: Violation) -> Failure {
+        let outcome = self.play(Source::read(&script), None);
         let mut recorders = Vec::new();
-        let outcome = self.play(Source::read(&script), Some(&mut recorders));
+        self.play(Source::read(&script), Some(&mut recorders));
         let Violation { rule, message } = outcome.violation.unwrap_or(violation);
         let cassettes = recorders.iter().map(CassetteRecorder::cassette).collect();
         Failure { seed, rule, message, script, drawn_steps: steps, log: outcome.log, cassettes }
@@ -241,35 +292,47 @@ impl Sim {
 
     /// Runs one script to its end, in as many processes as it kills.
     fn play(&self, source: Source, mut recorders: Option<&mut Vec<CassetteRecorder>>) -> Outcome {
-        let world = World::new(source);
+        let mut world = World::new(source, self.store.is_some());
         let execute = |name: &str| match &self.simulated {
             Simulated::All => Execute::Simulated,
             Simulated::Named(names) if names.iter().any(|simulated| simulated == name) => Execute::Simulated,
             Simulated::Named(_) => Execute::Real,
         };
-        let program = Program { build: &*self.build, execute: &execute };
-        let mut processes = Vec::new();
+        let program = Program {
+            build: &*self.build,
+            execute: &execute,
+            store: self.store.as_deref(),
+            attach: self.attach.as_deref(),
+            perform: self.perform.as_deref(),
+        };
+        let mut processes: Vec<Process> = Vec::new();
         while processes.len() < MAX_PROCESSES {
             let recorder = recorders.as_deref_mut().map(|recorders| {
                 recorders.push(CassetteRecorder::new());
                 recorders.last().cloned().unwrap_or_default()
             });
-            let process = program.run(&world, recorder.as_ref());
-            let continues = process.killed;
-            processes.push(process);
-            if !continues {
+            processes.append(&mut program.run(&world, recorder.as_ref()));
+            if !processes.last().is_some_and(Process::continues) {
                 break;
             }
+            world = world.next();
         }
         let mut state = world.state();
         let state = &mut *state;
-        let evidence =
-            Evidence { log: &state.log, disk: &state.disk, kills: &state.kills, processes: &processes };
+        let problems = state.writes.as_ref().map_or(&[][..], |writes| &writes.problems);
+        let evidence = Evidence {
+            log: &state.log,
+            disk: &state.disk,
+            kills: &state.kills,
+            processes: &processes,
+            refused: &state.refused,
+            of_store: problems,
+        };
         let violation = laws::check(&evidence).or_else(|| self.violated(&state.log));
         Outcome {
             script: state.source.script().clone(),
             violation,
-            processes: processes.len(),
+            kills: processes.iter().filter(|process| process.killed).count(),
             log: std::mem::take(&mut state.log),
         }
     }

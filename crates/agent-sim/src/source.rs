@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::arguments::{fitting, unfitting};
 use crate::faults::{Fault, Faults};
 use crate::random::Random;
-use crate::script::{Act, Action, Call, Reply, ReplyEnd, Script, Step, ToolFault};
+use crate::script::{Act, Action, Call, Reply, ReplyEnd, Script, Step, StoreFault, ToolFault};
 
 /// What a simulation draws its steps from, besides the seed.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub(crate) struct Plan {
     pub(crate) turns: u32,
     /// Arguments of tools that replace those drawn from the schema.
     pub(crate) arguments: BTreeMap<String, Vec<Value>>,
+    /// Whether the agent is recorded to a session store.
+    pub(crate) has_store: bool,
 }
 
 /// The most outside acts of a script, so that it ends.
@@ -39,7 +41,16 @@ impl Source {
         let mut random = Random::new(seed);
         let prompts = 1 + random.below(plan.prompts.len().min(3) as u64);
         let script = Script { seed, steps: Vec::new() };
-        Self::Drawn(Box::new(Drawn { random, plan, script, prompts, turns: 0, named: 0, acts: 0 }))
+        Self::Drawn(Box::new(Drawn {
+            random,
+            plan,
+            script,
+            schemas: BTreeMap::new(),
+            prompts,
+            turns: 0,
+            named: 0,
+            acts: 0,
+        }))
     }
 
     pub(crate) fn read(script: &Script) -> Self {
@@ -91,22 +102,8 @@ impl Source {
     }
 }
 
-/// Returns arguments that differ from these in a number or a text.
-fn changed(mut arguments: Value) -> Value {
-    for field in arguments.as_object_mut().into_iter().flat_map(|fields| fields.values_mut()) {
-        match field {
-            Value::Number(number) => {
-                *field = Value::from(number.as_i64().unwrap_or_default().wrapping_add(1))
-            }
-            Value::String(text) => text.push('2'),
-            _ => continue,
-        }
-        break;
-    }
-    arguments
-}
-
-fn done() -> Reply {
+/// Returns the reply of a model to which nothing is left to say.
+pub(crate) fn done() -> Reply {
     Reply { text: "done".to_owned(), tokens: (10, 1), ..Reply::default() }
 }
 
@@ -116,6 +113,8 @@ pub(crate) struct Drawn {
     random: Random,
     plan: Arc<Plan>,
     script: Script,
+    /// The schemas of the tools that a request had.
+    schemas: BTreeMap<String, Value>,
     prompts: u64,
     turns: u32,
     named: u32,
@@ -143,11 +142,20 @@ impl Drawn {
     fn draw_reply(&mut self, request: &ModelRequest) -> Reply {
         self.named += 1;
         let tools = request.tools.definitions();
+        for tool in tools {
+            if !self.schemas.contains_key(&tool.name) {
+                self.schemas.insert(tool.name.clone(), tool.parameters.clone());
+            }
+        }
         let calls = self.turns < self.plan.turns && !tools.is_empty() && self.random.chance(75);
         let mut reply = Reply { tokens: (10 + self.random.below(300), 1 + self.random.below(60)), ..done() };
         if calls || self.random.chance(10) {
             let says = self.random.chance(50);
             reply.text = if says { format!("text {}", self.named) } else { String::new() };
+        }
+        // A judge has no tools and replies with the number of an answer.
+        if tools.is_empty() && self.random.chance(60) {
+            reply.text = (1 + self.random.below(3)).to_string();
         }
         if calls {
             self.turns += 1;
@@ -219,7 +227,8 @@ impl Drawn {
         let denies = self.plan.faults.contains(Fault::Denial) && self.random.chance(40);
         let answer = match (&question.call, &question.budget) {
             (Some(call), _) if denies && self.random.chance(30) => {
-                Answer::AllowWith(changed(call.arguments.value().cloned().unwrap_or_default()))
+                let proposed = call.arguments.value().cloned().unwrap_or_default();
+                Answer::AllowWith(self.changed(call.name.as_str(), proposed))
             }
             _ if denies => Answer::deny("the user says no"),
             (_, Some(_)) => Answer::Raise { by: Spending::of_tokens(1 + self.random.below(1_000)) },
@@ -227,6 +236,17 @@ impl Drawn {
         };
         self.script.steps.push(Step::Answer(answer.clone()));
         (answer, self.acts())
+    }
+
+    /// Returns other arguments that fit the schema of the tool, or the proposed ones if the schema is not known.
+    fn changed(&mut self, tool: &str, proposed: Value) -> Value {
+        if let Some(given) = self.plan.arguments.get(tool).and_then(|given| self.random.pick(given)) {
+            return given.clone();
+        }
+        match self.schemas.get(tool) {
+            Some(schema) => fitting(schema, &mut self.random),
+            None => proposed,
+        }
     }
 
     /// Draws what happens after the step that was drawn last.
@@ -255,6 +275,10 @@ impl Drawn {
                 possible.push(number);
             }
         }
+        if self.plan.has_store {
+            let of_store = [(Fault::StoreFailure, 7), (Fault::StoreFailure, 8), (Fault::Takeover, 9)];
+            possible.extend(of_store.iter().filter(|(fault, _)| faults.contains(*fault)).map(|(_, n)| *n));
+        }
         let number = *self.random.pick(&possible)?;
         self.named += 1;
         Some(match number {
@@ -264,6 +288,9 @@ impl Drawn {
             3 => Action::Abort,
             4 => Action::Kill,
             5 => Action::Crash,
+            7 => Action::StoreFails(StoreFault::Before),
+            8 => Action::StoreFails(StoreFault::After),
+            9 => Action::Stop,
             _ => {
                 let jumps = [-3_600_000, -1_000, 1_000, 60_000, 3_600_000, 86_400_000];
                 Action::Jump(*self.random.pick(&jumps).unwrap_or(&1_000))

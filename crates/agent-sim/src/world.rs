@@ -1,24 +1,29 @@
 //! The simulated world of an agent: everything outside of its process.
 
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::environment::Environment;
 use agent_core::history::History;
-use agent_core::journal::JournalEntry;
+use agent_core::journal::{Durability, JournalEntry};
 use agent_core::provider::ModelRequest;
-use agent_core::{AgentEvent, AgentHandle, Answer, Question, Timestamp, ToolCallId, ToolContext, ToolResult};
+use agent_core::{
+    AgentError, AgentEvent, AgentHandle, Answer, HistoryError, Question, SessionId, Timestamp, ToolCallId,
+    ToolContext, ToolResult,
+};
+use agent_session::Session;
 use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::clock::{Clock, SimEnvironment};
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskEntry, is_root, queued_in};
 use crate::log::{Execution, Log, LogEntry, What};
 use crate::random::Random;
-use crate::script::{Act, Action, Reply, ToolFault};
-use crate::source::Source;
+use crate::script::{Act, Action, Reply, StoreFault, ToolFault};
+use crate::source::{Source, done};
+use crate::writes::{Write, Writes};
 
 /// The outside world of the agent under test. It outlives the processes of the agent, as a database or a mail server does.
 ///
@@ -26,12 +31,16 @@ use crate::source::Source;
 #[derive(Clone)]
 pub struct World {
     shared: Arc<Shared>,
+    /// The process that uses this handle.
+    process: u32,
 }
 
 struct Shared {
     state: Mutex<State>,
     clock: Arc<Clock>,
     killed: Notify,
+    stopped: Notify,
+    continued: Notify,
 }
 
 pub(crate) struct State {
@@ -46,12 +55,33 @@ pub(crate) struct State {
     faults: BTreeMap<ToolCallId, ToolFault>,
     outside: BTreeMap<TypeId, Arc<dyn Any + Send + Sync>>,
     agent: Option<AgentHandle>,
+    /// The process that runs now. It is the only one that has an effect.
     process: u32,
+    /// The number of processes that have begun.
+    processes: u32,
     calls: u32,
     dead: bool,
+    /// A process that is stopped, and its agent.
+    stopped: Option<(u32, Option<AgentHandle>)>,
+    /// The process whose session another one has taken over.
+    pub(crate) replaced: Option<u32>,
+    /// The state of the session store; `None` without one.
+    pub(crate) writes: Option<Writes>,
+    /// The prompt that the program under test performs.
+    performing: Option<String>,
+    /// What the agent refused although it had to accept it.
+    pub(crate) refused: Vec<String>,
 }
 
-/// A kill, for the laws about messages.
+/// What happens to a process at a moment.
+enum Moment {
+    Lives,
+    /// It works again when it is continued.
+    Stopped,
+    Dead,
+}
+
+/// A loss of the memory of a process, for the laws about messages.
 #[derive(Debug, Clone)]
 pub(crate) struct KillMark {
     /// The position in the log.
@@ -61,7 +91,7 @@ pub(crate) struct KillMark {
 }
 
 impl World {
-    pub(crate) fn new(source: Source) -> Self {
+    pub(crate) fn new(source: Source, has_store: bool) -> Self {
         let random = Random::new(source.script().seed.wrapping_add(1));
         let state = State {
             source,
@@ -74,11 +104,31 @@ impl World {
             outside: BTreeMap::new(),
             agent: None,
             process: 0,
+            processes: 1,
             calls: 0,
             dead: false,
+            stopped: None,
+            replaced: None,
+            writes: has_store.then(Writes::default),
+            performing: None,
+            refused: Vec::new(),
         };
-        let shared = Shared { state: Mutex::new(state), clock: Arc::default(), killed: Notify::new() };
-        Self { shared: Arc::new(shared) }
+        let shared = Shared {
+            state: Mutex::new(state),
+            clock: Arc::default(),
+            killed: Notify::new(),
+            stopped: Notify::new(),
+            continued: Notify::new(),
+        };
+        Self { shared: Arc::new(shared), process: 0 }
+    }
+
+    /// Returns the handle of the next process, which is the only one that has an effect from now on.
+    pub(crate) fn next(&self) -> Self {
+        let mut state = self.state();
+        state.process = state.processes;
+        state.processes += 1;
+        Self { shared: Arc::clone(&self.shared), process: state.process }
     }
 
     /// Returns the state of this type in the outside world, which survives kills of the process. Its first use creates it.
@@ -101,14 +151,14 @@ impl World {
     /// Returns the number of this process of the agent, from 0. Each kill begins another one.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.state().process
+        self.process
     }
 
     /// Adds a note to the log, about which an invariant can be stated. A process that was killed adds none.
     pub fn note(&self, name: impl Into<String>, value: impl Into<Value>) {
         let what = What::Noted { name: name.into(), value: value.into() };
         let mut state = self.state();
-        if !state.dead {
+        if self.lives_in(&state) {
             self.push(&mut state, what);
         }
     }
@@ -128,8 +178,21 @@ impl World {
     }
 
     fn push(&self, state: &mut State, what: What) {
-        let (process, time) = (state.process, self.now());
-        state.log.entries.push(LogEntry { process, time, lost: false, what });
+        // What a process does after another one has taken over its session is judged by the store alone.
+        if state.replaced == Some(self.process) {
+            return;
+        }
+        let (process, time, elapsed_ms) = (self.process, self.now(), self.shared.clock.elapsed());
+        state.log.entries.push(LogEntry { process, time, elapsed_ms, lost: false, what });
+    }
+
+    fn lives_in(&self, state: &State) -> bool {
+        state.process == self.process && !state.dead
+    }
+
+    /// Returns whether this process still has an effect.
+    pub(crate) fn lives(&self) -> bool {
+        self.lives_in(&self.state())
     }
 }
 
@@ -153,7 +216,6 @@ impl World {
         self.shared.clock.end();
         let agent = {
             let mut state = self.state();
-            state.process += 1;
             state.armed.clear();
             state.dead = true;
             state.agent.take()
@@ -166,26 +228,43 @@ impl World {
         self.shared.killed.notified().await;
     }
 
-    /// One moment of the run: acts that are due happen. Does not return in a process that was killed.
+    /// Waits until the process is stopped.
+    pub(crate) async fn stopped(&self) {
+        self.shared.stopped.notified().await;
+    }
+
+    /// One moment of the run: acts that are due happen. Does not return in a process that was killed, and in a stopped one
+    /// when it is continued.
     pub(crate) async fn moment(&self) {
-        if !self.pass(1) {
-            std::future::pending::<()>().await;
+        self.wait(1).await;
+    }
+
+    /// Lets all acts happen that are still to come, as [`moment`](Self::moment).
+    pub(crate) async fn rest(&self) {
+        self.wait(u32::MAX).await;
+    }
+
+    async fn wait(&self, moments: u32) {
+        loop {
+            match self.pass(moments) {
+                Moment::Lives => return,
+                Moment::Stopped => self.shared.continued.notified().await,
+                Moment::Dead => std::future::pending::<()>().await,
+            }
         }
     }
 
-    /// Lets all acts happen that are still to come. Returns whether the process lives.
-    pub(crate) fn rest(&self) -> bool {
-        self.pass(u32::MAX)
-    }
-
-    fn pass(&self, moments: u32) -> bool {
+    fn pass(&self, moments: u32) -> Moment {
         let due: Vec<Action> = {
             let mut state = self.state();
-            if state.dead {
-                return false;
+            if !self.lives_in(&state) {
+                return match &state.stopped {
+                    Some((process, _)) if *process == self.process => Moment::Stopped,
+                    _ => Moment::Dead,
+                };
             }
             if state.armed.is_empty() {
-                return true;
+                return Moment::Lives;
             }
             let mut due = Vec::new();
             state.armed.retain_mut(|(left, action)| {
@@ -198,18 +277,52 @@ impl World {
             });
             due
         };
-        due.into_iter().all(|action| self.perform(action))
+        let mut left = due.into_iter();
+        while let Some(action) = left.next() {
+            match self.perform(action) {
+                Moment::Lives => {}
+                Moment::Stopped => {
+                    // The acts that follow happen to the process that takes over.
+                    self.state().armed.extend(left.map(|action| (0, action)));
+                    return Moment::Stopped;
+                }
+                Moment::Dead => return Moment::Dead,
+            }
+        }
+        Moment::Lives
     }
 
-    /// Performs an act. Returns whether the process lives.
-    fn perform(&self, action: Action) -> bool {
-        let Some(agent) = self.state().agent.clone() else { return true };
-        if let Action::Complete(text) = &action {
-            let open = self.open_deferred();
-            let completed = open.map(|id| agent.complete(id, ToolResult::text(text.clone())));
-            if !matches!(completed, Some(Ok(()))) {
-                return true;
+    /// Performs an act.
+    fn perform(&self, action: Action) -> Moment {
+        let Some(agent) = self.state().agent.clone() else { return Moment::Lives };
+        match &action {
+            Action::Complete(text) => {
+                let Some(id) = self.open_deferred() else { return Moment::Lives };
+                match agent.complete(id.clone(), ToolResult::text(text.clone())) {
+                    Ok(()) => {}
+                    // An earlier result of the call waits in a queue.
+                    Err(AgentError::Message(HistoryError::AlreadyCompleted(_))) => return Moment::Lives,
+                    Err(error) => {
+                        let refused = format!("the result of the deferred call {id} was refused: {error}");
+                        self.state().refused.push(refused);
+                        return Moment::Lives;
+                    }
+                }
             }
+            Action::StoreFails(fault) => {
+                let mut state = self.state();
+                let Some(writes) = &mut state.writes else { return Moment::Lives };
+                writes.next_fault = Some(*fault);
+            }
+            Action::Stop => {
+                let state = self.state();
+                // A process has its session from its first record on.
+                let is_first = state.writes.is_some() && state.stopped.is_none() && state.replaced.is_none();
+                if !is_first || state.disk.entries.is_empty() {
+                    return Moment::Lives;
+                }
+            }
+            _ => {}
         }
         {
             let mut state = self.state();
@@ -218,28 +331,87 @@ impl World {
         match action {
             Action::Steer(text) => agent.steer(text),
             Action::FollowUp(text) => agent.follow_up(text),
-            Action::Complete(_) => {}
+            Action::Complete(_) | Action::StoreFails(_) => {}
             Action::Abort => agent.abort(),
             Action::Jump(by) => self.shared.clock.jump(by),
             Action::Kill => return self.kill(false),
             Action::Crash => return self.kill(true),
+            Action::Stop => return self.stop(),
         }
-        true
+        Moment::Lives
     }
 
-    fn kill(&self, crash: bool) -> bool {
+    fn stop(&self) -> Moment {
+        let mut state = self.state();
+        let agent = state.agent.take();
+        state.stopped = Some((self.process, agent));
+        // No process runs until the next one begins.
+        state.dead = true;
+        drop(state);
+        self.shared.clock.pause();
+        self.shared.stopped.notify_one();
+        Moment::Stopped
+    }
+
+    /// Continues this process, which was stopped. Returns whether another one has taken over its session.
+    pub(crate) fn proceed(&self) -> bool {
+        let mut state = self.state();
+        state.process = self.process;
+        state.agent = state.stopped.take().and_then(|(_, agent)| agent);
+        state.dead = false;
+        let replaced = state.replaced == Some(self.process);
+        drop(state);
+        self.shared.clock.begin();
+        self.shared.continued.notify_waiters();
+        replaced
+    }
+
+    /// Returns whether another process has taken over the session of this one.
+    pub(crate) fn is_replaced(&self) -> bool {
+        self.state().replaced == Some(self.process)
+    }
+
+    /// Returns whether a process waits that this one is to replace.
+    pub(crate) fn is_taking_over(&self) -> bool {
+        self.state().stopped.is_some()
+    }
+
+    /// Adds the panics of this process to the log.
+    pub(crate) fn panicked(&self, messages: Vec<String>) {
+        let mut state = self.state();
+        messages.into_iter().for_each(|text| self.push(&mut state, What::Panicked(text)));
+    }
+
+    /// Notes that this process has opened the session of a process that is stopped.
+    pub(crate) fn took_over(&self) {
+        let mut state = self.state();
+        if let Some((process, _)) = &state.stopped
+            && state.replaced.is_none()
+        {
+            state.replaced = Some(*process);
+            state.mark_kill();
+        }
+    }
+
+    /// Notes that the process ends because a call of the store failed. Its memory is lost.
+    pub(crate) fn give_up(&self) {
+        self.state().mark_kill();
+    }
+
+    fn kill(&self, crash: bool) -> Moment {
         let mut guard = self.state();
         let state = &mut *guard;
         state.dead = true;
-        if crash {
+        // A session store has what it acknowledged, whatever ends.
+        if crash && state.writes.is_none() {
             for entry in state.disk.crash() {
                 state.log.entries.get_mut(entry).into_iter().for_each(|entry| entry.lost = true);
             }
         }
-        let mark = KillMark { at: state.log.entries.len(), queued: state.disk.queued() };
-        state.kills.push(mark);
+        state.mark_kill();
+        drop(guard);
         self.shared.killed.notify_one();
-        false
+        Moment::Dead
     }
 
     /// Returns the oldest deferred call without a result.
@@ -248,7 +420,10 @@ impl World {
         let mut open = Vec::new();
         for event in state.log.events() {
             match event {
-                AgentEvent::ToolExecutionEnd(end) if end.result.deferred.is_some() => {
+                // Only the conversation of the agent itself receives results from outside.
+                AgentEvent::ToolExecutionEnd(end)
+                    if end.result.deferred.is_some() && state.disk.is_conversation(&end.loop_id) =>
+                {
                     open.push(end.tool_call_id.clone());
                 }
                 AgentEvent::MessageEnd { message, .. } => {
@@ -270,15 +445,32 @@ impl World {
     /// Returns the next prompt of the script.
     pub(crate) fn prompt(&self) -> Option<String> {
         let mut state = self.state();
+        if state.replaced == Some(self.process) {
+            return None;
+        }
         let (text, acts) = state.source.prompt()?;
         self.push(&mut state, What::Prompted(text.clone()));
+        state.performing = Some(text.clone());
         state.arm(acts);
         Some(text)
+    }
+
+    /// Returns the prompt that a killed process had not finished.
+    pub(crate) fn unfinished(&self) -> Option<String> {
+        self.state().performing.clone()
+    }
+
+    /// Notes that the program under test has performed its prompt.
+    pub(crate) fn finished(&self) {
+        self.state().performing = None;
     }
 
     /// Returns the answer to a question. The caller reports it with [`answered`](Self::answered) when it was accepted.
     pub(crate) fn answer(&self, question: &Question) -> Answer {
         let mut state = self.state();
+        if state.replaced == Some(self.process) {
+            return Answer::deny("the session has another writer");
+        }
         let (answer, acts) = state.source.answer(question);
         state.arm(acts);
         answer
@@ -301,6 +493,9 @@ impl World {
     /// Returns the reply to a request, with the ids of its calls.
     pub(crate) fn reply(&self, request: &ModelRequest) -> (Reply, Vec<ToolCallId>) {
         let mut state = self.state();
+        if state.replaced == Some(self.process) {
+            return (done(), Vec::new());
+        }
         let (reply, acts) = state.source.reply(request);
         let mut ids = Vec::new();
         for call in &reply.calls {
@@ -325,6 +520,9 @@ impl World {
     pub(crate) fn executing(&self, execution: &Executing<'_>) -> usize {
         let Executing { ctx, arguments, effects, asks, fits, called } = *execution;
         let mut state = self.state();
+        if state.replaced == Some(self.process) {
+            return usize::MAX;
+        }
         let index = state.log.executions.len();
         let execution = Execution {
             tool: ctx.tool_name.to_string(),
@@ -334,7 +532,7 @@ impl World {
             arguments: arguments.clone(),
             effects,
             asks,
-            process: state.process,
+            process: self.process,
             began: state.log.entries.len(),
             finished: false,
             fits,
@@ -360,17 +558,112 @@ impl World {
 
     /// Records an entry of the journal.
     pub(crate) fn record(&self, entry: &JournalEntry<'_>) {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        if state.dead {
-            return;
+        let mut state = self.state();
+        if self.lives_in(&state) {
+            self.note_written(&mut state, Write::of(entry));
         }
+    }
+
+    fn note_written(&self, state: &mut State, write: Write) {
+        let Write { run, inputs, events, durability } = write;
         let from = state.log.entries.len();
-        for event in entry.run.numbered(entry.events.to_vec()) {
+        for event in events {
             self.push(state, What::Recorded(Box::new(event)));
         }
-        let to = state.log.entries.len();
-        state.disk.append(entry, from..to);
+        let events = from..state.log.entries.len();
+        let flushed = durability == Durability::Flushed;
+        state.disk.entries.push(DiskEntry { run, inputs, flushed, events });
+    }
+
+    /// Records an event of a group of parallel loops.
+    pub(crate) fn record_group(&self, event: AgentEvent) {
+        let mut state = self.state();
+        if self.lives_in(&state) {
+            self.push(&mut state, What::GroupRecorded(Box::new(event)));
+        }
+    }
+}
+
+/// What the session store does.
+impl World {
+    /// Returns how the call of the store that begins now fails.
+    pub(crate) fn store_fault(&self) -> Option<StoreFault> {
+        let mut state = self.state();
+        let lives = self.lives_in(&state);
+        let writes = state.writes.as_mut().filter(|_| lives)?;
+        let fault = writes.next_fault.take();
+        writes.failed |= fault.is_some();
+        fault
+    }
+
+    /// Notes that a record is being written. Until it is acknowledged, the store can have it or not.
+    pub(crate) fn begin_write(&self, entry: &JournalEntry<'_>) -> u64 {
+        let mut state = self.state();
+        state.writes.as_mut().map_or(0, |writes| writes.begin(Write::of(entry)))
+    }
+
+    /// Notes that the write of a record has ended. After an error, the store can have it or not.
+    pub(crate) fn end_write(&self, number: u64, acknowledged: bool) {
+        let mut state = self.state();
+        if !self.lives_in(&state) {
+            return;
+        }
+        let replaced = state.replaced == Some(self.process);
+        let Some(writes) = &mut state.writes else { return };
+        if !acknowledged {
+            writes.failed = true;
+            return;
+        }
+        let Some(write) = writes.open.remove(&number) else { return };
+        if replaced {
+            let id = write.run.loop_id();
+            writes
+                .problems
+                .push(format!("a record of {id} was acknowledged to a process that had lost the session"));
+            return;
+        }
+        self.note_written(&mut state, write);
+    }
+
+    /// Notes that a call of the store failed, so that the program opens the session again.
+    pub(crate) fn store_failed(&self) {
+        if let Some(writes) = &mut self.state().writes {
+            writes.failed = true;
+        }
+    }
+
+    /// Returns whether a call of the store has failed.
+    pub(crate) fn has_store_failure(&self) -> bool {
+        self.state().writes.as_ref().is_some_and(|writes| writes.failed)
+    }
+
+    /// Returns the ids of the sessions of which a record was written.
+    pub(crate) fn sessions(&self) -> BTreeSet<SessionId> {
+        let state = self.state();
+        let open = state.writes.iter().flat_map(|writes| writes.open.values().map(|write| &write.run));
+        let runs = state.disk.entries.iter().map(|entry| &entry.run).chain(open);
+        runs.map(|run| run.setup().session_id.clone()).collect()
+    }
+
+    /// Returns whether a call of the store has failed since the last call.
+    pub(crate) fn take_store_failure(&self) -> bool {
+        let mut state = self.state();
+        state.writes.as_mut().is_some_and(|writes| std::mem::take(&mut writes.failed))
+    }
+
+    /// Compares what the store has with what it acknowledged. A record whose outcome was unknown is recorded if the store has it.
+    pub(crate) fn compare(&self, sessions: &[Session]) {
+        let mut guard = self.state();
+        let state = &mut *guard;
+        let Some(writes) = &mut state.writes else { return };
+        let found: Vec<Write> = writes.found_in(sessions);
+        for write in found {
+            self.note_written(state, write);
+        }
+        let problems = crate::writes::differences(&state.disk, &state.log, sessions);
+        if let Some(writes) = &mut state.writes {
+            writes.problems.extend(problems);
+        }
     }
 }
 
@@ -385,6 +678,19 @@ pub(crate) struct Executing<'a> {
 }
 
 impl State {
+    /// Notes that the memory of a process is lost.
+    fn mark_kill(&mut self) {
+        let mut queued = self.disk.queued();
+        // A record that was not acknowledged can have taken a message out of its queue, or ended the run.
+        for write in self.writes.iter().flat_map(|writes| writes.open.values()) {
+            if is_root(&write.run) {
+                let left = queued_in(&write.run);
+                queued.retain(|text| left.contains(text));
+            }
+        }
+        self.kills.push(KillMark { at: self.log.entries.len(), queued });
+    }
+
     fn arm(&mut self, acts: Vec<Act>) {
         self.armed.extend(acts.into_iter().map(|act| (act.after, act.what)));
     }

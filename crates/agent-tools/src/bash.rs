@@ -20,7 +20,6 @@ mod cgroup;
 mod command_rules;
 mod confine;
 mod in_background;
-mod lifeline;
 pub(crate) mod marker;
 mod output;
 mod process;

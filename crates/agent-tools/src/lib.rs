@@ -36,6 +36,8 @@ mod environment;
 pub mod file_change;
 pub mod glob;
 mod ignore_rules;
+#[cfg(unix)]
+mod lifeline;
 pub mod list_files;
 #[cfg(feature = "mcp")]
 pub mod mcp;

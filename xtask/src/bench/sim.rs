@@ -1,4 +1,4 @@
-//! `cargo xtask bench sim`: the time of a simulated run, and whether simulations find errors that are planted in agent-core.
+//! `cargo xtask bench sim`: the time of a simulated run, and whether simulations find errors that are planted.
 //!
 //! All errors are planted in one copy of the workspace, which is built once. A variable of the environment selects the error
 //! of a run.
@@ -20,9 +20,11 @@ const SEEDS: &str = "20000";
 /// The shortest script of an error has fewer steps than this.
 const MAX_STEPS: u64 = 10;
 
-/// An error: its name, the file below `crates/agent-core/src`, the text that is replaced, and its replacement.
+/// An error: its name, the simulation that searches for it, the file below `crates`, the text that is replaced, and its
+/// replacement.
 struct Planted {
     name: &'static str,
+    scene: &'static str,
     file: &'static str,
     original: &'static str,
     replacement: &'static str,
@@ -65,28 +67,28 @@ pub(super) fn sim(workspace: &Workspace, only: Option<&str>) -> anyhow::Result<b
     let program = copy.join("sim_bench");
     std::fs::copy(target.join("debug/examples/sim_bench"), &program)?;
     let (mut found, mut short, mut count) = (0, 0, 0);
-    println!("{:>2} {:48} {:>6} {:>6} {:>8}  violates", "", "planted error", "seed", "steps", "repeats");
+    println!("{:>2} {:64} {:>6} {:>6} {:>8}  violates", "", "planted error", "seed", "steps", "repeats");
     for (number, planted) in (1..).zip(PLANTED) {
         if only.is_some_and(|only| only != number.to_string()) {
             continue;
         }
         count += 1;
         let output = Command::new(&program)
-            .args(["find", SEEDS])
+            .args(["find", SEEDS, planted.scene])
             .env("LOOPTREE_PLANTED", number.to_string())
             .output()
             .with_context(|| format!("{} could not be started", program.display()))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let report: Value = serde_json::from_str(text.lines().last().unwrap_or_default()).unwrap_or_default();
         let Some(rule) = report["found"].as_str() else {
-            println!("{number:>2} {:48} not found", planted.name);
+            println!("{number:>2} {:64} not found", planted.name);
             continue;
         };
         let (seed, steps) = (&report["seed"], report["steps"].as_u64().unwrap_or(u64::MAX));
         let repeats = report["repeats"] == true;
         found += 1;
         short += u32::from(steps < MAX_STEPS && repeats);
-        println!("{number:>2} {:48} {seed:>6} {steps:>6} {repeats:>8}  {rule}", planted.name);
+        println!("{number:>2} {:64} {seed:>6} {steps:>6} {repeats:>8}  {rule}", planted.name);
     }
     println!(
         "\n{found} of {count} found, {short} of them repeat from their seed and have fewer than {MAX_STEPS} steps"
@@ -102,9 +104,9 @@ fn plant(root: &Path, copy: &Path) -> anyhow::Result<()> {
     for file in ["Cargo.toml", "Cargo.lock", "README.md"] {
         std::fs::copy(root.join(file), copy.join(file))?;
     }
-    let core = copy.join("crates/agent-core/src");
+    let crates = copy.join("crates");
     for planted in PLANTED {
-        let path = core.join(planted.file);
+        let path = crates.join(planted.file);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         ensure!(
             text.matches(planted.original).count() == 1,
@@ -114,7 +116,7 @@ fn plant(root: &Path, copy: &Path) -> anyhow::Result<()> {
         );
         std::fs::write(&path, text.replacen(planted.original, planted.replacement, 1))?;
     }
-    let lib = core.join("lib.rs");
+    let lib = crates.join("agent-core/src/lib.rs");
     let text = std::fs::read_to_string(&lib)?;
     std::fs::write(&lib, text + SELECT)?;
     Ok(())

@@ -1,21 +1,27 @@
-use super::{KILLS, Options, Store, options};
+use super::{CALLS, Harm, KILLS, Options, Store, options};
 
 fn words(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
 #[track_caller]
-fn check(line: &str, expect: &Options) {
-    assert_eq!(options(&words(line)).unwrap(), *expect);
+fn check(harm: Harm, line: &str, expect: &Options) {
+    assert_eq!(options(harm, &words(line)).unwrap(), *expect);
 }
 
 #[test]
-fn kills_seed_and_store_come_from_the_command_line() {
-    check("", &Options { kills: KILLS, seed: None, store: Store::Json });
-    check("--kills 30 --seed 7", &Options { kills: 30, seed: Some(7), store: Store::Json });
-    check("--store sqlite --kills 1", &Options { kills: 1, seed: None, store: Store::Sqlite });
-    check("--store postgres", &Options { kills: KILLS, seed: None, store: Store::Postgres });
-    check("--store json", &Options { kills: KILLS, seed: None, store: Store::Json });
+fn runs_seed_and_store_come_from_the_command_line() {
+    let usual = Options { runs: KILLS, seed: None, store: Store::Json };
+    let kills = Harm::Kills;
+    check(kills, "", &usual);
+    check(kills, "--kills 30 --seed 7", &Options { runs: 30, seed: Some(7), ..usual });
+    check(kills, "--store sqlite --kills 1", &Options { runs: 1, store: Store::Sqlite, ..usual });
+    check(kills, "--store postgres", &Options { store: Store::Postgres, ..usual });
+    check(kills, "--store json", &usual);
+    let faults = Options { runs: CALLS, ..usual };
+    check(Harm::Faults, "", &faults);
+    check(Harm::Faults, "--calls 60", &Options { runs: 60, ..faults });
+    check(Harm::Faults, "--postgres", &Options { store: Store::Postgres, ..faults });
 }
 
 #[test]
@@ -25,11 +31,14 @@ fn what_is_no_number_and_no_store_is_refused() {
         "--kills many",
         "--kills 0",
         "--kills 99999999999",
+        "--calls 7",
+        "--postgres",
         "--seed -1",
         "often",
         "--store",
         "--store mysql",
     ] {
-        assert!(options(&words(line)).is_err(), "{line}");
+        assert!(options(Harm::Kills, &words(line)).is_err(), "{line}");
     }
+    assert!(options(Harm::Faults, &words("--kills 7")).is_err());
 }

@@ -1,24 +1,25 @@
 //! Branches: several continuations of an agent's conversation that run concurrently.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-use super::{AgentError, AgentHandle, IntoPrompt};
+use super::{AgentError, AgentHandle, Inner, IntoPrompt};
 use crate::drive::{AgentContext, AgentLoopConfig, EventReceiver, EventSender, event_channel};
 use crate::evaluation::EvaluationStrategy;
-use crate::event::{AgentEvent, ParallelLoopEnd};
+use crate::event::{AgentEvent, Answer, ParallelLoopEnd};
 use crate::history::History;
-use crate::identity::{GroupRole, LoopId};
+use crate::identity::{GroupRole, LoopId, QuestionId};
 use crate::journal::{GroupEntry, JournalError};
 use crate::message::AgentMessage;
 use crate::parallel::{
-    Branch, GroupPlan, ParallelError, ParallelLoopOutcome, ParallelLoopResult, Prepared, not_adopted,
-    selection,
+    Branch, GroupPlan, GroupRecord, GroupSetup, ParallelError, ParallelLoopOutcome, ParallelLoopResult,
+    Prepared, not_adopted, selection,
 };
+use crate::run::ChildAnswer;
 use crate::tool::Tools;
 
 type Change = Box<dyn FnOnce(&mut Branch) + Send>;
@@ -68,6 +69,16 @@ impl BranchSpec {
     #[must_use]
     pub fn with_history(self, history: History) -> Self {
         self.changed(|branch| branch.history = Some(history))
+    }
+
+    /// Answers a question at which this branch waited when its group was cut off. Without that question, the answer is ignored.
+    ///
+    /// A call that must run once and had started when a process ended causes a question. [`AgentHandle::explore_and_adopt`]
+    /// returns [`ParallelError::Waiting`] with it then, and continues the group when it is called with the answer.
+    #[must_use]
+    pub fn answering(self, question: impl Into<QuestionId>, answer: Answer) -> Self {
+        let answer = ChildAnswer::new(question, answer);
+        self.changed(|branch| branch.answers.push(answer))
     }
 
     fn changed(mut self, change: impl FnOnce(&mut Branch) + Send + 'static) -> Self {
@@ -145,7 +156,8 @@ impl Exploration {
 }
 
 impl AgentHandle {
-    /// Starts several branches of the conversation concurrently, each with its own events, and returns at once.
+    /// Starts several branches of the conversation concurrently, each with its own events, and returns at once. A group that
+    /// was cut off at this point of the conversation is continued, as by [`explore_and_adopt`](Self::explore_and_adopt).
     ///
     /// The agent's own conversation does not change, and the agent is idle while the branches run.
     /// [`adopt_branch`](Self::adopt_branch) replaces the conversation by that of one outcome. The agent's listeners do
@@ -158,7 +170,7 @@ impl AgentHandle {
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
     ) -> Result<Exploration, AgentError> {
-        let (cancel, mut prepared) = self.prepare(branches, &EventSender::none())?;
+        let (cancel, mut prepared, place) = self.prepare(branches, &EventSender::none())?;
         let env = Arc::clone(&prepared.plan.environment);
         let setup = prepared.plan.setup().clone();
         let mut explored = Vec::with_capacity(prepared.outputs.len());
@@ -170,7 +182,9 @@ impl AgentHandle {
         let (group_id, aborted) = (setup.group_id, cancel.clone());
         let (done, outcomes) = oneshot::channel();
         let task = async move {
-            let _ = done.send(prepared.run(&EventSender::none(), &aborted).await);
+            let ran = prepared.run(&EventSender::none(), &aborted).await;
+            drop(place);
+            let _ = done.send(ran);
         };
         env.spawn(Box::pin(task.in_current_span()))?;
         Ok(Exploration { group_id, branches: explored, cancel, outcomes })
@@ -179,10 +193,16 @@ impl AgentHandle {
     /// Runs several branches concurrently, selects one with `strategy`, and replaces the agent's conversation by that
     /// of the selected branch. All events, including those of the group and of a judge, are sent to `tx`.
     ///
+    /// An agent that was restored from its session after a crash continues the group that was cut off at this point of the
+    /// conversation: branches that had ended are taken from the record, the others continue like a resumed run, and a judge
+    /// whose verdict is recorded is not asked again. Give it the branches with which the group was started. If the end of a
+    /// group is recorded, the next call starts another one.
+    ///
     /// # Errors
     /// Returns the same errors as [`explore_branches`](Self::explore_branches). Also fails if no branch was selected,
     /// and with [`AgentError::ConversationWentOn`] if the conversation has changed since the branches started. The
-    /// conversation is not replaced then.
+    /// conversation is not replaced then. A group that is continued fails with [`ParallelError::Waiting`] if a branch waits
+    /// for an answer about a call that had started, and with `OtherBranches` or `OtherPrompt` if the branches are others.
     pub async fn explore_and_adopt(
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
@@ -191,8 +211,9 @@ impl AgentHandle {
     ) -> Result<ParallelLoopResult, AgentError> {
         let tx = tx.into();
         let before = self.history();
-        let (cancel, prepared) = self.prepare(branches, &tx)?;
+        let (cancel, prepared, place) = self.prepare(branches, &tx)?;
         let selected = prepared.run_and_select(&strategy, &tx, &cancel).await;
+        drop(place);
         let result = selected.map_err(|e| AgentError::Branches(Box::new(e)))?;
         let now = self.history();
         if now.unit_count() != before.unit_count() || !now.extends(&before) {
@@ -236,22 +257,79 @@ impl AgentHandle {
         &self,
         branches: impl IntoIterator<Item = BranchSpec>,
         tx: &EventSender,
-    ) -> Result<(CancellationToken, Prepared), AgentError> {
+    ) -> Result<(CancellationToken, Prepared, Place), AgentError> {
         let settings = self.settings_of_run();
         let branches = branches.into_iter().map(|spec| spec.into_branch(&settings.config)).collect();
         let mut base = AgentContext::new(settings.system_prompt).with_shared_tools(settings.tools);
-        base.agent_id = Some(settings.agent_id);
+        base.agent_id = Some(settings.agent_id.clone());
         self.check_idle()?;
-        let cancel = {
+        let now = settings.config.services.environment.now();
+        let (cancel, plan, number) = {
             let mut state = self.inner.state();
             base.history = state.history.clone();
-            base.session_id = Some(state.session_id.clone());
-            base.loop_id.clone_from(&state.last_loop_id);
-            state.explorations.get_or_insert_default().child_token()
+            let open = state.open_group();
+            let number = state.peek_group();
+            let plan = match open {
+                Some(setup) => GroupPlan::resume(setup, &[], base, branches),
+                None => {
+                    let (session, parent) = (state.session_id.clone(), state.last_loop_id.clone());
+                    let setup = GroupSetup::at(session, settings.agent_id, parent, number, now);
+                    GroupPlan::start(setup, &[], base, branches)
+                }
+            };
+            let plan = plan.map_err(|e| AgentError::Branches(Box::new(e)))?;
+            state.take_group(plan.setup(), number);
+            (state.explorations.get_or_insert_default().child_token(), plan, number)
         };
-        let plan = GroupPlan::new(&[], base, branches).map_err(|e| AgentError::Branches(Box::new(e)))?;
+        let (setup, is_recorded) = (plan.setup().clone(), settings.config.services.journal.is_some());
         let prepared = Prepared::new(plan, tx, &cancel);
-        Ok((cancel, prepared))
+        let record = Arc::clone(&prepared.record);
+        let inner = Arc::downgrade(&self.inner);
+        let place = Place { inner, setup, number, is_recorded, record };
+        Ok((cancel, prepared, place))
+    }
+}
+
+/// The place of a group in the conversation. If the group is left before its end is recorded, the next call continues it.
+struct Place {
+    inner: Weak<Inner>,
+    setup: GroupSetup,
+    /// The number of the group among those after the same loop.
+    number: u64,
+    /// Whether the agent has a journal.
+    is_recorded: bool,
+    record: Arc<GroupRecord>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(inner) = self.inner.upgrade() else { return };
+        if self.record.is_open() {
+            inner.state().open_groups.push(self.setup.clone());
+        } else if self.is_recorded && !self.record.has_started() {
+            inner.state().release_group(self.setup.parent_loop_id.as_ref(), self.number);
+        }
+    }
+}
+
+/// Ends the groups that were cut off at this point of the agent's conversation, without a selection. The next call of
+/// [`AgentHandle::explore_and_adopt`] starts another group. Does nothing if there is no such group.
+///
+/// # Errors
+/// Fails if the agent is busy or waits for an answer, and if the end cannot be journaled. The group stays open then.
+pub async fn discard_branches(agent: &AgentHandle) -> Result<(), AgentError> {
+    agent.check_idle()?;
+    let config = agent.config();
+    loop {
+        let open = agent.inner.state().open_group();
+        let Some(setup) = open else { return Ok(()) };
+        let (group, session) = (setup.group_id.clone(), setup.session_id.clone());
+        let end = ParallelLoopEnd {
+            reason: Some("the branches were discarded".to_owned()),
+            ..ParallelLoopEnd::new(group, session, config.services.environment.now())
+        };
+        record_end(&config, Some(end)).await?;
+        agent.inner.state().open_groups.retain(|open| open.group_id != setup.group_id);
     }
 }
 

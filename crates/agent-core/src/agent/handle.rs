@@ -61,6 +61,9 @@ impl AgentHandle {
 
     /// Resumes a run that was suspended or interrupted, with the messages queued since.
     ///
+    /// A run whose record could not be written, or whose task was dropped while it was recorded, continues from its last
+    /// record, until the conversation changes: what was not recorded is recorded first, and then delivered.
+    ///
     /// A question that is still open suspends the run again; [`answer`](Self::answer) answers it. The run needs the
     /// tools, hooks and routes with which it started.
     ///

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::path::Left;
 use super::{AgentError, AgentHandle, Inner, Settings};
 use crate::drive::{
-    AgentLoopConfig, Audience, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output, Patience,
-    Shell, counted, event_channel, poll_sources, record_instructions, run_setup, start_run,
+    AgentLoopConfig, Audience, CutOff, EventReceiver, EventSender, ListenerPanicked, LoopIds, Output,
+    Patience, Shell, counted, event_channel, poll_sources, record_instructions, run_setup, start_run,
 };
 use crate::environment::NoRuntime;
 use crate::event::{AgentEvent, RunEnd};
@@ -39,9 +39,11 @@ impl Audience for Inner {
 
     /// Applies the result of a run to the agent and sends the run's last event. The agent is idle afterwards. No other
     /// run can start in between, so on a shared sender the end of this run precedes the start of the next one.
-    fn settle(&self, mut run: Run, output: &Output) {
+    fn settle(&self, mut run: Run, cut_off: Option<Box<CutOff>>, output: &Output) {
         if run.ended().is_some() {
-            self.mailbox.close(run.take_queues());
+            let mut left = run.take_queues();
+            left.extend(cut_off.iter().flat_map(|cut_off| cut_off.queued().cloned()));
+            self.mailbox.close(left);
         }
         {
             let mut state = self.state();
@@ -49,7 +51,7 @@ impl Audience for Inner {
                 Some(ended) => Some(RunEnd::new(ended, run.new_messages().clone(), run.usage())),
                 None => Some(RunEnd::Suspended(run.questions())),
             };
-            state.settle(run);
+            state.settle(run, cut_off);
             output.release();
         }
         self.idle.notify_waiters();
@@ -133,20 +135,38 @@ impl AgentHandle {
             if state.is_streaming {
                 return Err(AgentError::Busy);
             }
-            let Some(run) = &state.suspended else { return Err(AgentError::NotSuspended) };
+            let cut_off = state.resumable_cut_off().filter(|_| input.is_none());
+            let run = match (cut_off, &state.suspended) {
+                (Some(cut_off), _) => cut_off.run(),
+                (None, Some(run)) => run,
+                (None, None) => return Err(AgentError::NotSuspended),
+            };
             if let Some(what) = lacks(run, &config, &tools).filter(|_| !is_abort(input.as_ref())) {
                 return Err(AgentError::Lacks { what });
             }
             if let Some(input) = &input {
                 run.check(config.services.environment.now(), input)?;
             }
-            let Some(run) = state.take_suspended() else { return Err(AgentError::NotSuspended) };
+            let run = match cut_off.is_some() {
+                true => state.take_cut_off().map(Err),
+                false => state.take_suspended().map(|run| Ok(*run)),
+            };
+            let Some(run) = run else { return Err(AgentError::NotSuspended) };
+            if let Err(cut_off) = &run {
+                // The messages that were queued meanwhile enter the run.
+                let queued = self.inner.mailbox.view().take_all();
+                self.inner.mailbox.reopen(cut_off.run().queues(), queued);
+            }
             state.is_streaming = true;
             state.cancel = Some(cancel.clone());
             run
         };
         let environment = Arc::clone(&config.services.environment);
-        let shell = self.shell(config, tools, system_prompt, tx, cancel).resume(*run, input);
+        let shell = self.shell(config, tools, system_prompt, tx, cancel);
+        let shell = match run {
+            Ok(run) => shell.resume(run, input),
+            Err(cut_off) => shell.resume_cut_off(*cut_off),
+        };
         environment.spawn(Box::pin(shell.run_for_audience()))?;
         Ok(rx)
     }
@@ -238,7 +258,7 @@ impl AgentHandle {
             self.inner.state().reduce(event);
             self.inner.listeners.notify_now(event);
         }
-        self.inner.settle(*run, &Output::to(EventSender::none()));
+        self.inner.settle(*run, None, &Output::to(EventSender::none()));
     }
 }
 

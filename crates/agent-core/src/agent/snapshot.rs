@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::path::Left;
 use super::{AgentError, AgentHandle, BasicAgent};
 use crate::budget::BudgetSnapshot;
+use crate::evaluation::GroupSetup;
 use crate::event::RunEnd;
 use crate::history::History;
 use crate::identity::{AgentId, LoopId, SessionId};
@@ -34,6 +35,12 @@ pub struct AgentSnapshot {
     pub last_loop_id: Option<LoopId>,
     /// The number of started loops for each configuration segment of loop ids.
     pub loop_counters: BTreeMap<String, u64>,
+    /// The number of groups of branches that have started after each loop; the empty id stands for the beginning.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub group_counters: BTreeMap<LoopId, u64>,
+    /// The groups of branches that were cut off, which [`AgentHandle::explore_and_adopt`] continues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_groups: Vec<GroupSetup>,
     /// The system prompt of the next run.
     pub system_prompt: String,
     /// The conversation without that of an open run.
@@ -94,6 +101,8 @@ impl AgentHandle {
             session_id: state.session_id.clone(),
             last_loop_id: state.last_loop_id.clone(),
             loop_counters: state.loop_counters.clone(),
+            group_counters: state.group_counters.clone(),
+            open_groups: state.open_groups.clone(),
             system_prompt,
             history: state.history.clone(),
             queued,
@@ -153,6 +162,8 @@ impl AgentHandle {
             state.session_id = snapshot.session_id;
             state.last_loop_id = snapshot.last_loop_id;
             state.loop_counters = snapshot.loop_counters;
+            state.group_counters = snapshot.group_counters;
+            state.open_groups = snapshot.open_groups;
             state.spent_before = snapshot.budget;
             state.left = state.last_loop_id.is_some().then(|| Left {
                 history: snapshot.history.clone(),
@@ -163,6 +174,7 @@ impl AgentHandle {
             state.history = snapshot.history;
             state.tail.clear();
             state.compacted = false;
+            state.cut_off = None;
             if let Some(run) = snapshot.suspended {
                 state.finished = Some(RunEnd::Suspended(run.questions()));
                 state.tail.extend(run.open_reply().cloned());

@@ -9,6 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::AgentError;
 use super::path::Left;
 use crate::budget::BudgetSnapshot;
+use crate::drive::CutOff;
+use crate::evaluation::GroupSetup;
 use crate::event::{AgentEvent, RunEnd};
 use crate::history::{History, HistoryError, MessageRef, Splice};
 use crate::identity::{LoopId, Part, SessionId, SessionOrigin, Timestamp, ToolCallId, joined};
@@ -66,10 +68,19 @@ impl fmt::Debug for AgentState {
     }
 }
 
+/// Returns the key of a loop in the counters of groups.
+fn place_of(parent: Option<&LoopId>) -> LoopId {
+    parent.cloned().unwrap_or_else(|| "".into())
+}
+
 /// The part of an agent that runs change.
 pub(super) struct State {
     pub(super) session_id: SessionId,
     pub(super) loop_counters: BTreeMap<String, u64>,
+    /// The number of groups that have started after each loop. The empty id stands for the beginning of the session.
+    pub(super) group_counters: BTreeMap<LoopId, u64>,
+    /// The groups whose start is recorded and whose end is not, and that are not being driven.
+    pub(super) open_groups: Vec<GroupSetup>,
     /// The reason for the new session, until the first loop of the session has reported it.
     pub(super) session_origin: Option<SessionOrigin>,
     pub(super) last_loop_id: Option<LoopId>,
@@ -92,6 +103,10 @@ pub(super) struct State {
     /// Cancels the branches that are being explored. `None` until the first exploration after an abort.
     pub(super) explorations: Option<CancellationToken>,
     pub(super) suspended: Option<Box<Run>>,
+    /// The last run, if it was cut off while it was journaled. It can be resumed until the conversation changes.
+    pub(super) cut_off: Option<Box<CutOff>>,
+    /// The loop before the last one, until the start of the last one is journaled.
+    earlier_loop_id: Option<LoopId>,
     /// The budget's state in the restored snapshot, until the next run applies it.
     pub(super) spent_before: Option<BudgetSnapshot>,
     /// How the last run ended.
@@ -109,6 +124,8 @@ impl State {
         Self {
             session_id,
             loop_counters: BTreeMap::new(),
+            group_counters: BTreeMap::new(),
+            open_groups: Vec::new(),
             session_origin: None,
             last_loop_id: None,
             last_active_at: None,
@@ -124,6 +141,8 @@ impl State {
             cancel: None,
             explorations: None,
             suspended: None,
+            cut_off: None,
+            earlier_loop_id: None,
             spent_before: None,
             finished: None,
             must_record: false,
@@ -144,6 +163,7 @@ impl State {
     /// Clears the conversation and the error.
     pub(super) fn forget(&mut self) {
         self.history = History::new();
+        self.open_groups.clear();
         self.rewound = false;
         self.tail.clear();
         self.compacted = false;
@@ -153,6 +173,7 @@ impl State {
         self.completing.clear();
         self.stream_message = None;
         self.suspended = None;
+        self.cut_off = None;
     }
 
     /// Takes the suspended run to continue it. Its calls stay known, so that their results can come before the run tells of them.
@@ -161,6 +182,27 @@ impl State {
         self.deferred = run.deferred();
         self.pending.extend(run.started_calls().cloned());
         Some(run)
+    }
+
+    /// Returns the last run if it was cut off and the conversation has not changed since.
+    pub(super) fn resumable_cut_off(&self) -> Option<&CutOff> {
+        let is_same = |left: &Left| {
+            self.history.unit_count() == left.history.unit_count() && self.history.extends(&left.history)
+        };
+        self.cut_off.as_deref().filter(|_| self.left.as_ref().is_some_and(is_same))
+    }
+
+    /// Takes the run that was cut off to continue it. The conversation is again that of its last record.
+    pub(super) fn take_cut_off(&mut self) -> Option<Box<CutOff>> {
+        let cut_off = self.cut_off.take()?;
+        let recorded = cut_off.recorded_run();
+        self.history = recorded.history().clone();
+        self.tail.extend(recorded.open_reply().cloned());
+        self.deferred = recorded.deferred();
+        self.pending.extend(recorded.started_calls().cloned());
+        self.earlier_loop_id = self.last_loop_id.replace(recorded.loop_id().clone());
+        self.error = None;
+        Some(cut_off)
     }
 
     /// Returns the deferred call, for which no result has been queued, that this id names.
@@ -231,10 +273,42 @@ impl State {
         LoopId::from(joined(&[session, dot(), Part::Text(segment), dot(), Part::Number(n)]))
     }
 
+    /// Returns the first group that was cut off at this point of the conversation.
+    pub(super) fn open_group(&self) -> Option<GroupSetup> {
+        let is_here = |setup: &&GroupSetup| {
+            setup.session_id == self.session_id && setup.parent_loop_id == self.last_loop_id
+        };
+        self.open_groups.iter().find(is_here).cloned()
+    }
+
+    /// Returns the number of the next group after the last loop, without using it up.
+    pub(super) fn peek_group(&self) -> u64 {
+        self.group_counters.get(&place_of(self.last_loop_id.as_ref())).copied().unwrap_or_default()
+    }
+
+    /// Updates the state for a group that is driven from now on: an open one, or one that has this number.
+    pub(super) fn take_group(&mut self, setup: &GroupSetup, number: u64) {
+        let before = self.open_groups.len();
+        self.open_groups.retain(|open| open.group_id != setup.group_id);
+        if self.open_groups.len() == before {
+            self.group_counters.insert(place_of(setup.parent_loop_id.as_ref()), number.saturating_add(1));
+        }
+    }
+
+    /// Frees the number of a group that was not recorded, unless a later group has started.
+    pub(super) fn release_group(&mut self, parent: Option<&LoopId>, number: u64) {
+        if let Some(counter) = self.group_counters.get_mut(&place_of(parent))
+            && *counter == number.saturating_add(1)
+        {
+            *counter = number;
+        }
+    }
+
     /// Updates the state for a run that starts.
     pub(super) fn begin(&mut self, id: LoopId, segment: String, now: Timestamp, cancel: CancellationToken) {
         *self.loop_counters.entry(segment).or_default() += 1;
-        self.last_loop_id = Some(id);
+        self.earlier_loop_id = self.last_loop_id.replace(id);
+        self.cut_off = None;
         self.last_active_at = Some(now);
         self.is_streaming = true;
         self.error = None;
@@ -286,7 +360,13 @@ impl State {
     }
 
     /// Updates the state for a run that has ended or waits for an answer.
-    pub(super) fn settle(&mut self, run: Run) {
+    pub(super) fn settle(&mut self, run: Run, cut_off: Option<Box<CutOff>>) {
+        if cut_off.as_ref().is_some_and(|cut_off| !cut_off.has_begun()) {
+            // Nothing knows of the loop.
+            self.last_loop_id = self.earlier_loop_id.take();
+            self.session_origin.clone_from(&run.setup().session_origin);
+        }
+        self.cut_off = cut_off;
         self.last_active_at = Some(run.now());
         self.history = run.history().clone();
         if let Some(left) = &mut self.left {

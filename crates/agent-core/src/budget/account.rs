@@ -12,6 +12,7 @@ use super::amounts::{BudgetLimit, BudgetLimits, Spending};
 use super::ask::Ask;
 use super::port::{BudgetPort, Message, Outbox};
 use super::refusal::BudgetRefusal;
+use crate::environment::Environment;
 use crate::identity::Timestamp;
 
 #[derive(Debug)]
@@ -31,9 +32,23 @@ pub(super) struct Book {
     raised: Spending,
     pub(super) spent: Spending,
     pub(super) reserved: Spending,
-    /// The number of open runs, and the time since which there is at least one.
+    /// The number of open runs, and the clock that measures since when there is at least one.
     running: u32,
-    since: Timestamp,
+    clock: Option<Clock>,
+}
+
+/// The clock of the first of the open runs. The accounts of a tree can have runs with different environments.
+#[derive(Debug)]
+struct Clock {
+    environment: Arc<dyn Environment>,
+    since_ms: u64,
+}
+
+impl Clock {
+    /// Returns the milliseconds since the start, measured by the monotonic clock.
+    fn elapsed(&self) -> u64 {
+        self.environment.monotonic_ms().saturating_sub(self.since_ms)
+    }
 }
 
 impl Account {
@@ -149,22 +164,24 @@ impl Account {
         self.freed.notify_waiters();
     }
 
-    pub(super) fn enter(&self, now: Timestamp) {
+    pub(super) fn enter(&self, environment: &Arc<dyn Environment>) {
         for account in self.path() {
             let mut book = account.book();
-            if book.running == 0 {
-                book.since = now;
-            }
+            book.clock.get_or_insert_with(|| Clock {
+                environment: Arc::clone(environment),
+                since_ms: environment.monotonic_ms(),
+            });
             book.running = book.running.saturating_add(1);
         }
     }
 
-    pub(super) fn leave(&self, now: Timestamp) {
+    pub(super) fn leave(&self) {
         for account in self.path() {
             let mut book = account.book();
             book.running = book.running.saturating_sub(1);
             if book.running == 0 {
-                book.spent.time_ms = book.spent.time_ms.saturating_add(now.millis_since(book.since));
+                let ran = book.clock.take().map_or(0, |clock| clock.elapsed());
+                book.spent.time_ms = book.spent.time_ms.saturating_add(ran);
             }
         }
     }
@@ -176,7 +193,12 @@ impl Book {
     }
 
     pub(super) fn spent_at(&self, now: Timestamp) -> Spending {
-        let running = if self.running > 0 { now.millis_since(self.since) } else { 0 };
+        // The time of day is used only for the distance of `now` from the present.
+        let running = self.clock.as_ref().map_or(0, |clock| {
+            let present = clock.environment.now();
+            let elapsed = clock.elapsed().saturating_add(now.millis_since(present));
+            elapsed.saturating_sub(present.millis_since(now))
+        });
         Spending { time_ms: self.spent.time_ms.saturating_add(running), ..self.spent }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Spending;
 use super::account::Account;
 use super::port;
-use crate::environment::Environment;
 
 /// The reserved amounts of a call. Dropping it without [`settle`](Self::settle) releases all of them.
 #[derive(Debug)]
@@ -64,11 +63,10 @@ pub(super) fn report(account: &Account, id: Option<String>, spent: Spending) {
 /// Counts the time of the account until it is dropped.
 pub(crate) struct Running {
     pub(super) account: Arc<Account>,
-    pub(super) environment: Arc<dyn Environment>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.account.leave(self.environment.now());
+        self.account.leave();
     }
 }

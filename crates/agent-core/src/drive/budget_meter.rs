@@ -3,8 +3,6 @@
 //! The run counts its spending as a function of its inputs. After each input the meter charges the difference to the
 //! accounts, so nothing is charged twice or lost, even if the run is interrupted.
 
-use std::sync::Arc;
-
 use tokio_util::sync::CancellationToken;
 
 use super::config::AgentLoopConfig;
@@ -59,7 +57,7 @@ impl BudgetMeter {
         budget.restore(run.budget());
         let open = run.granted().map(|amounts| budget.force(&Ask::exactly(amounts)));
         let compactions = budget.child("compaction", BudgetLimits::none());
-        let running = Some(budget.clock(Arc::clone(&config.services.environment)));
+        let running = Some(budget.clock(&config.services.environment));
         Some(Box::new(Self { budget, open, compactions, running }))
     }
 
@@ -71,7 +69,7 @@ impl BudgetMeter {
     /// Counts the time again after [`pause`](Self::pause).
     pub(super) fn unpause(&mut self, config: &AgentLoopConfig) {
         let environment = &config.services.environment;
-        self.running.get_or_insert_with(|| self.budget.clock(Arc::clone(environment)));
+        self.running.get_or_insert_with(|| self.budget.clock(environment));
     }
 
     /// Applies an input to the run and charges the resulting spending to the accounts.

@@ -332,28 +332,12 @@ impl ChildLoop {
         let start = std::mem::replace(&mut self.start, ChildStart::New);
         let prompts = std::mem::take(&mut self.prompts);
         let child = GroupLoop { context: self.context.clone(), config, prompts };
-        let driven = match start {
-            ChildStart::New => child.begin(&tx, &cancel).drive().await,
-            ChildStart::Ended(end) => {
+        let driving = child.begin_from(start, &tx, &cancel);
+        match child.drive(driving, &tx, &cancel).await {
+            Driven::Ended(end) => {
                 self.charge(&end);
-                return Executed::Ended(self.result(&end).await);
+                Executed::Ended(self.result(&end).await)
             }
-            ChildStart::Resume(run, answers) if !run.is_suspended() || !answers.is_empty() => {
-                let mut answers = answers.into_iter();
-                let mut driven = child.resume(run, answers.next().map(answer_input), &tx, &cancel).await;
-                for answer in answers {
-                    driven = match driven {
-                        Driven::Run(run) if run.questions().iter().any(|q| q.id == answer.question_id) => {
-                            child.resume(run, Some(answer_input(answer)), &tx, &cancel).await
-                        }
-                        other => other,
-                    };
-                }
-                driven
-            }
-            ChildStart::Resume(run, _) => Driven::Run(run),
-        };
-        match driven {
             Driven::NotBegun(reason) => failed(format!("the sub-agent could not begin: {reason}")),
             Driven::Panicked(text, _) => failed(format!("The tool panicked: {text}")),
             Driven::Run(run) => match (ChildEnd::of(&run), self.suspended(&run)) {
@@ -363,10 +347,6 @@ impl ChildLoop {
             },
         }
     }
-}
-
-fn answer_input(answer: ChildAnswer) -> Input {
-    Input::Answer { question_id: answer.question_id, answer: answer.answer }
 }
 
 impl fmt::Debug for ChildLoop {

@@ -8,14 +8,16 @@ use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio_util::sync::CancellationToken;
 
+use super::child::ChildStart;
 use super::{
-    AgentContext, AgentLoopConfig, Audience, EventSender, ListenerPanicked, LoopError, Output, Patience,
-    Performer, Shell, panic_text, start_in,
+    AgentContext, AgentLoopConfig, Audience, CutOff, EventSender, ListenerPanicked, LoopError, Output,
+    Patience, Performer, Shell, panic_text, start_in,
 };
 use crate::event::{AgentEnd, AgentEvent, Ended, NumberedEvent};
+use crate::journal::{JournalError, RecordedLoop};
 use crate::message::{AgentMessage, Usage};
 use crate::prefix::Prefixes;
-use crate::run::{Input, NewMessages, Run, RunSetup};
+use crate::run::{ChildAnswer, ChildEnd, Input, NewMessages, Run, RunSetup};
 
 /// A loop that has not started: a branch or the judge of a group, or the child of a tool call.
 #[derive(Debug, Clone)]
@@ -32,6 +34,8 @@ pub struct GroupLoop {
 /// A loop that is being driven. Dropping it ends the loop with its closing events.
 pub(crate) struct Driving {
     begun: Result<(Box<Shell>, Arc<RunSlot>), Driven>,
+    /// The answers to apply when the loop waits again.
+    answers: Vec<ChildAnswer>,
 }
 
 /// The result of driving a loop.
@@ -42,6 +46,8 @@ pub(crate) enum Driven {
     NotBegun(String),
     /// Code of the caller panicked outside of the shell's containment; with the run as the shell left it.
     Panicked(String, Option<Box<Run>>),
+    /// The loop had ended before, as its record says.
+    Ended(Box<ChildEnd>),
 }
 
 /// Receives the run when the shell is finished with it, even if the run was interrupted.
@@ -70,7 +76,7 @@ impl Audience for RunSlot {
 
     fn notify_now(&self, _event: &AgentEvent) {}
 
-    fn settle(&self, run: Run, output: &Output) {
+    fn settle(&self, run: Run, _: Option<Box<CutOff>>, output: &Output) {
         *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(run));
         output.release();
     }
@@ -101,7 +107,87 @@ impl GroupLoop {
         if let Err(Driven::NotBegun(reason) | Driven::Panicked(reason, _)) = &begun {
             tx.send_numbered(self.never_begun(reason.clone()));
         }
-        Driving { begun }
+        Driving { begun, answers: Vec::new() }
+    }
+
+    /// Reads from the journal how a loop of a group that is resumed continues. `answers` are those to its open questions.
+    ///
+    /// # Errors
+    /// Returns an error if the record cannot be read, or if the journal cannot be read back.
+    pub(crate) async fn recorded_start(&self, answers: &[ChildAnswer]) -> Result<ChildStart, JournalError> {
+        let (Some(session), Some(loop_id)) = (&self.context.session_id, &self.context.loop_id) else {
+            return Ok(ChildStart::New);
+        };
+        let recorded = match &self.config.services.journal {
+            Some(journal) => journal.recorded_loop(session, loop_id).await?,
+            None => RecordedLoop::Unknown,
+        };
+        Ok(match recorded {
+            RecordedLoop::Absent => ChildStart::New,
+            RecordedLoop::Ended(end) => ChildStart::Ended(end),
+            RecordedLoop::Open(run) => {
+                let open = run.questions();
+                let is_open = |answer: &&ChildAnswer| open.iter().any(|q| q.id == answer.question_id);
+                let answers = answers.iter().filter(is_open).cloned().collect();
+                ChildStart::Resume(run, answers)
+            }
+            RecordedLoop::Unknown => {
+                let text = format!(
+                    "the group of loop {loop_id} was cut off, and there is no journal that can be read back; restore the \
+                     agent with restore_session, or end the group with agent::discard_branches"
+                );
+                return Err(JournalError::new(text, None));
+            }
+        })
+    }
+
+    /// Prepares the loop, as [`begin`](Self::begin), at this start.
+    pub(crate) fn begin_from(
+        &self,
+        start: ChildStart,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Driving {
+        let (run, answers) = match start {
+            ChildStart::New => return self.begin(tx, cancel),
+            ChildStart::Ended(end) => {
+                return Driving { begun: Err(Driven::Ended(end)), answers: Vec::new() };
+            }
+            ChildStart::Resume(run, answers) if run.is_suspended() && answers.is_empty() => {
+                return Driving { begun: Err(Driven::Run(run)), answers };
+            }
+            ChildStart::Resume(run, answers) => (run, answers),
+        };
+        let mut answers = answers.into_iter();
+        let slot = Arc::new(RunSlot::default());
+        let shell = self.new_shell(&slot, tx, cancel).resume(*run, answers.next().map(Input::from));
+        Driving { begun: Ok((shell, slot)), answers: answers.collect() }
+    }
+
+    /// Drives a prepared loop until it ends or waits for an answer that it does not have.
+    pub(crate) async fn drive(
+        &self,
+        driving: Driving,
+        tx: &EventSender,
+        cancel: &CancellationToken,
+    ) -> Driven {
+        let Driving { begun, answers } = driving;
+        let mut driven = match begun {
+            Ok((shell, slot)) => {
+                let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
+                result_of(driven, &slot)
+            }
+            Err(driven) => driven,
+        };
+        for answer in answers {
+            driven = match driven {
+                Driven::Run(run) if run.questions().iter().any(|q| q.id == answer.question_id) => {
+                    self.resume(run, Some(Input::from(answer)), tx, cancel).await
+                }
+                other => other,
+            };
+        }
+        driven
     }
 
     fn shell(
@@ -152,18 +238,6 @@ impl GroupLoop {
     ) -> Driven {
         let slot = Arc::new(RunSlot::default());
         let shell = self.new_shell(&slot, tx, cancel).resume(*run, input);
-        let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
-        result_of(driven, &slot)
-    }
-}
-
-impl Driving {
-    /// Drives the loop until it ends or waits for an answer.
-    pub(crate) async fn drive(self) -> Driven {
-        let (shell, slot) = match self.begun {
-            Ok(begun) => begun,
-            Err(driven) => return driven,
-        };
         let driven = AssertUnwindSafe(shell.run_for_audience()).catch_unwind().await;
         result_of(driven, &slot)
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 
 use super::channel::EventSender;
+use super::journaling::CutOff;
 use super::patience::Patience;
 use crate::event::{AgentEvent, NumberedEvent};
 use crate::run::Run;
@@ -29,9 +30,9 @@ pub(crate) trait Audience: Send + Sync {
     /// Calls the listeners that need not be awaited, for a run that is being interrupted.
     fn notify_now(&self, event: &AgentEvent);
 
-    /// Receives the run when the shell is finished with it, even if the run was interrupted, and releases the event
-    /// that `output` withholds.
-    fn settle(&self, run: Run, output: &Output);
+    /// Receives the run when the shell is finished with it, and releases the event that `output` withholds. Of a run
+    /// that was interrupted while it was journaled, `run` is what is journaled, closed, and `cut_off` can be resumed.
+    fn settle(&self, run: Run, cut_off: Option<Box<CutOff>>, output: &Output);
 }
 
 /// The destination of one run's events.
@@ -135,9 +136,9 @@ impl Output {
     }
 
     /// Hands the run to the audience, or releases the last event if there is none.
-    pub(crate) fn settle(&self, run: Run) {
+    pub(crate) fn settle(&self, run: Run, cut_off: Option<Box<CutOff>>) {
         match &self.audience {
-            Some(audience) => audience.settle(run, self),
+            Some(audience) => audience.settle(run, cut_off, self),
             None => self.release(),
         }
     }

@@ -1,6 +1,6 @@
 //! The time that listeners get after an abort.
 
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -13,8 +13,22 @@ pub(crate) struct Patience<'a> {
     pub(super) cancel: &'a CancellationToken,
     pub(super) environment: &'a dyn Environment,
     pub(super) grace: Duration,
-    /// The monotonic time at which the abort was noticed, in milliseconds.
-    pub(super) aborted_at: &'a OnceLock<u64>,
+    pub(super) aborted_at: &'a AbortTime,
+}
+
+/// The monotonic time at which an abort was noticed, in milliseconds and one more; 0 before.
+#[derive(Debug, Default)]
+pub(super) struct AbortTime(AtomicU64);
+
+impl AbortTime {
+    /// Returns the time at which the abort was noticed, which is `now` for the first caller.
+    fn get_or_set(&self, now: u64) -> u64 {
+        let noticed = now.saturating_add(1);
+        match self.0.compare_exchange(0, noticed, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => now,
+            Err(first) => first.saturating_sub(1),
+        }
+    }
 }
 
 impl Patience<'_> {
@@ -30,7 +44,7 @@ impl Patience<'_> {
     async fn over(&self) {
         self.cancel.cancelled().await;
         let now = self.environment.monotonic_ms();
-        let passed = now.saturating_sub(*self.aborted_at.get_or_init(|| now));
+        let passed = now.saturating_sub(self.aborted_at.get_or_set(now));
         self.environment.sleep(self.grace.saturating_sub(Duration::from_millis(passed))).await;
     }
 }

@@ -60,6 +60,7 @@ use super::budget_meter::{BudgetMeter, PlannedCall};
 use super::config::{AgentContext, AgentLoopConfig, LoopIds, run_setup};
 use super::observers::Observation;
 use super::request::{listed_tools, target};
+use super::run_clock::{Reading, RunClock};
 use super::spans::{self, Spans};
 use super::{compaction, counted, gates, poll_sources, record_instructions};
 use crate::event::AgentEvent;
@@ -93,6 +94,7 @@ pub struct Performer {
     /// The tracing spans of the run; `None` if no subscriber wants them.
     spans: Option<Box<Spans>>,
     unknown_models: UnknownModels,
+    clock: RunClock,
 }
 
 impl Performer {
@@ -134,6 +136,7 @@ impl Performer {
             prefixes,
             spans: None,
             unknown_models: UnknownModels::default(),
+            clock: RunClock::default(),
         }
     }
 
@@ -192,12 +195,44 @@ impl Performer {
         self.budget = None;
         self.budget = BudgetMeter::open(&self.config, run);
         self.spans = Spans::open(run);
+        self.clock = RunClock::starting(run, &*self.config.services.environment);
     }
 
-    /// Returns the input with the current time, as it is applied and recorded. An abort becomes `TimeUp` if the maximum
+    /// Returns the input with the time of the run, as it is applied and recorded. An abort becomes `TimeUp` if the maximum
     /// duration of the run caused it.
+    ///
+    /// The time is that of the last input of the run when it was opened, and advances with the monotonic clock. Only a time of
+    /// day that is far ahead replaces it; [`idle`](Self::idle) returns what to apply then.
     #[must_use]
     pub fn stamp(&self, input: Input) -> AppliedInput {
+        self.stamped(input, self.clock.read(&*self.config.services.environment))
+    }
+
+    /// Returns an input for time that passed and is not the run's: the machine was suspended, the process was stopped, or
+    /// another process interrupted the run. Apply and record it before the next input; without it, that time counts for
+    /// the maximum duration.
+    pub fn idle(&mut self, run: &Run) -> Option<AppliedInput> {
+        let reading = self.clock.read(&*self.config.services.environment);
+        self.idle_at(run, reading)
+    }
+
+    /// Like [`idle`](Self::idle) and [`stamp`](Self::stamp) with one reading of the clocks.
+    pub(crate) fn stamp_all(&mut self, run: &Run, input: Input) -> (Option<AppliedInput>, AppliedInput) {
+        let reading = self.clock.read(&*self.config.services.environment);
+        (self.idle_at(run, reading), self.stamped(input, reading))
+    }
+
+    fn idle_at(&mut self, run: &Run, reading: Reading) -> Option<AppliedInput> {
+        if reading.idle_ms == 0 {
+            return None;
+        }
+        self.clock.set(reading);
+        // The time of a question does not count in any case.
+        let works = run.ended().is_none() && !run.is_suspended();
+        works.then(|| AppliedInput { now: reading.now, input: Input::Idle { ms: reading.idle_ms } })
+    }
+
+    fn stamped(&self, input: Input, reading: Reading) -> AppliedInput {
         let input = match input {
             // Only the caller's token and the maximum duration cancel the step.
             Input::Abort { partial, interrupted: None }
@@ -207,7 +242,7 @@ impl Performer {
             }
             other => other,
         };
-        AppliedInput { now: self.config.services.environment.now(), input }
+        AppliedInput { now: reading.now, input }
     }
 
     /// Applies an input to the run, charges the resulting spending to the budget, and appends the events to `out`.
@@ -221,8 +256,20 @@ impl Performer {
         applied: AppliedInput,
         out: &mut Vec<AgentEvent>,
     ) -> Result<(), Misplaced> {
-        let AppliedInput { now, input } = applied;
         let before = out.len();
+        self.apply_untold(run, applied, out)?;
+        out.get(before..).unwrap_or_default().iter().for_each(|event| self.follow(event));
+        Ok(())
+    }
+
+    /// Applies an input whose events are not recorded yet. [`follow`](Self::follow) is called with each when it is.
+    pub(super) fn apply_untold(
+        &mut self,
+        run: &mut Run,
+        applied: AppliedInput,
+        out: &mut Vec<AgentEvent>,
+    ) -> Result<(), Misplaced> {
+        let AppliedInput { now, input } = applied;
         let compacts = matches!(input, Input::Compacted { .. });
         match &mut self.budget {
             None => run.apply(now, input, out)?,
@@ -238,10 +285,14 @@ impl Performer {
         if compacts {
             self.release_messages(run);
         }
-        if let Some(spans) = &mut self.spans {
-            spans.follow(out.get(before..).unwrap_or_default());
-        }
         Ok(())
+    }
+
+    /// Opens and closes the spans of the run for a recorded event.
+    pub(super) fn follow(&mut self, event: &AgentEvent) {
+        if let Some(spans) = &mut self.spans {
+            spans.follow(event);
+        }
     }
 
     /// Drops the messages that compactions removed from the conversation, if the journal can read them back.

@@ -7,17 +7,17 @@ mod tool_calls;
 use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
 use super::Outcome;
 use super::config::AgentLoopConfig;
 use super::interrupt::Interrupt;
-use super::journaling::Journaling;
+use super::journaling::{CutOff, Journaling};
 use super::mailbox::Mailbox;
 use super::output::Output;
-use super::patience::Patience;
+use super::patience::{AbortTime, Patience};
 use super::perform::Performer;
 use crate::budget::Budget;
 use crate::environment::BoxFuture;
@@ -71,6 +71,8 @@ enum Start {
     Begin,
     /// Resumes a run, after applying the input if there is one.
     Resume(Option<Box<Input>>),
+    /// Resumes a run that was cut off, after journaling what was not.
+    Settle,
 }
 
 /// Drives one run. Dropping the shell while it holds the run interrupts the run.
@@ -86,10 +88,10 @@ pub(crate) struct Shell {
     journaling: Journaling,
     /// The reply that is arriving; its partial content is stored if the run is interrupted.
     arriving: Option<ReplyLog>,
-    /// Whether the run has emitted `AgentStart`, in this shell or an earlier one.
-    started: bool,
+    /// What is left of a run that was cut off while it was journaled.
+    cut_off: Option<Box<CutOff>>,
     /// When the abort was noticed, see [`Patience`].
-    aborted_at: OnceLock<u64>,
+    aborted_at: AbortTime,
     /// The first action of the shell. It is a field and not an argument, because each nested future would hold a copy.
     start: Start,
 }
@@ -119,8 +121,8 @@ impl Shell {
             run: None,
             journaling: Journaling::default(),
             arriving: None,
-            started: false,
-            aborted_at: OnceLock::new(),
+            cut_off: None,
+            aborted_at: AbortTime::default(),
             start: Start::Resume(None),
         })
     }
@@ -133,22 +135,28 @@ impl Shell {
 
     /// Loads a new run, with the events of its start. From now on, dropping the shell interrupts the run.
     pub(crate) fn begin(self: Box<Self>, run: Run, events: Vec<AgentEvent>) -> Box<Self> {
-        self.load(run, events, Start::Begin)
+        let has_journal = self.performer.config.services.journal.is_some();
+        self.load(run, Journaling::of_start(events, has_journal), Start::Begin)
     }
 
     /// Loads a run that is resumed and to which `first` is applied, if there is one.
     pub(crate) fn resume(self: Box<Self>, mut run: Run, first: Option<Input>) -> Box<Self> {
         // A restored run holds all its messages.
         self.performer.release_messages(&mut run);
-        self.load(run, Vec::new(), Start::Resume(first.map(Box::new)))
+        let journaling = Journaling::of_resumed(&run);
+        self.load(run, journaling, Start::Resume(first.map(Box::new)))
     }
 
-    fn load(mut self: Box<Self>, run: Run, events: Vec<AgentEvent>, start: Start) -> Box<Self> {
-        self.started = run.has_started();
+    /// Loads a run that was cut off. What was not journaled of it is journaled first.
+    pub(crate) fn resume_cut_off(self: Box<Self>, cut_off: CutOff) -> Box<Self> {
+        self.load(cut_off.run, cut_off.journaling, Start::Settle)
+    }
+
+    fn load(mut self: Box<Self>, run: Run, journaling: Journaling, start: Start) -> Box<Self> {
         self.performer.open(&run);
         self.output.set_depth(run.setup().depth);
         self.run = Some(run);
-        self.journaling = Journaling::with_events(events);
+        self.journaling = journaling;
         self.start = start;
         self
     }
@@ -213,18 +221,23 @@ impl Shell {
         }
     }
 
-    /// Ends an interrupted run: journals and delivers its end unless the journal itself failed.
+    /// Ends an interrupted run: journals and delivers its end unless the journal itself fails.
     async fn finish_interrupted(&mut self, interrupt: &Interrupt) {
+        let mut reason = interrupt.to_string();
         if !matches!(interrupt, Interrupt::Journal(_)) {
             let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
             for _ in 0..2 {
                 if self.is_open() {
                     let interrupted = Some(interrupt.to_string());
-                    let _ = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
+                    let applied = self.apply(Input::Abort { partial: partial.take(), interrupted }).await;
+                    if let Err(Interrupt::Journal(error)) = applied {
+                        reason = format!("{reason}; {error}");
+                        break;
+                    }
                 }
             }
         }
-        self.cut_off(&interrupt.to_string());
+        self.cut_off(&reason);
     }
 
     /// Takes the run out of the shell.
@@ -239,7 +252,7 @@ impl Shell {
     /// Hands the run to the audience and releases the last event.
     fn hand_over(&mut self) {
         if let Some(run) = self.run.take() {
-            self.output.settle(run);
+            self.output.settle(run, self.cut_off.take());
         }
         self.output.release();
     }
@@ -248,13 +261,17 @@ impl Shell {
     async fn perform_steps(&mut self) -> Result<(), Interrupt> {
         match std::mem::replace(&mut self.start, Start::Resume(None)) {
             Start::Begin => {
-                if self.performer.config.services.journal.is_some() {
-                    Box::pin(self.record_start()).await?;
-                }
-                self.deliver().await?;
+                let _recorded = self.settle().await?;
             }
             Start::Resume(Some(input)) => self.apply(*input).await?,
             Start::Resume(None) => {}
+            Start::Settle => {
+                Box::pin(self.settle_cut_off()).await?;
+                // What was not journaled was the end, or the suspension.
+                if self.output.withholds() {
+                    return Ok(());
+                }
+            }
         }
         loop {
             self.check_mail().await?;
@@ -364,8 +381,12 @@ impl Shell {
         Ok(self.output.emit(event, &self.patience()).await?)
     }
 
-    /// Ends the run without waiting. Emits what is undelivered and the end; nothing is journaled.
+    /// Ends the run without waiting, and emits what is undelivered and the end. Nothing is journaled: of a run with a
+    /// journal, only what is journaled is emitted before the end, and the rest is left for a resumption.
     fn cut_off(&mut self, reason: &str) {
+        if self.performer.config.services.journal.is_some() {
+            return self.leave_unrecorded(reason);
+        }
         let Some(run) = &mut self.run else { return };
         let mut events = self.journaling.take_undelivered();
         let mut partial = self.arriving.take().map(|log| Box::new(PartialReply::of(&log)));
@@ -373,16 +394,46 @@ impl Shell {
             if run.ended().is_none() {
                 let input = Input::Abort { partial: partial.take(), interrupted: Some(reason.to_owned()) };
                 let applied = self.performer.stamp(input);
-                let _ = self.performer.apply(run, applied, &mut events);
+                let _ = self.performer.apply_untold(run, applied, &mut events);
             }
         }
+        self.emit_all_now(events);
+    }
+
+    /// Ends a run with a journal, as its listeners see it, after its last entry.
+    fn leave_unrecorded(&mut self, reason: &str) {
+        if self.journaling.is_recorded() {
+            let events = self.journaling.take_undelivered();
+            self.emit_all_now(events);
+            if !self.is_open() {
+                return;
+            }
+        }
+        let Some(run) = self.run.take() else { return };
+        let cut_off = CutOff { run, journaling: std::mem::take(&mut self.journaling) };
+        self.journaling.started = cut_off.journaling.started;
+        let mut recorded = cut_off.recorded_run();
+        let number = recorded.event_number();
+        let end = recorded.cut_off(self.performer.config.services.environment.now(), reason);
+        (self.run, self.cut_off) = (Some(recorded), Some(Box::new(cut_off)));
+        if let Some(end) = end {
+            self.emit_now(number, end);
+        }
+    }
+
+    /// Emits the last events of the run without waiting.
+    fn emit_all_now(&mut self, events: Vec<AgentEvent>) {
         let mut number = self.number_before(events.len());
         for event in events {
-            let observation = self.observe(&event);
             number += 1;
-            self.output.emit_now(self.numbered(number, event));
-            self.notify(observation);
+            self.emit_now(number, event);
         }
+    }
+
+    fn emit_now(&mut self, number: u64, event: AgentEvent) {
+        let observation = self.observe(&event);
+        self.output.emit_now(self.numbered(number, event));
+        self.notify(observation);
     }
 }
 
@@ -394,7 +445,7 @@ impl Drop for Shell {
             let panicking = std::thread::panicking();
             self.cut_off(if panicking { "the run's task panicked" } else { "the run's task was dropped" });
             if let Some(run) = self.run.take() {
-                self.output.settle(run);
+                self.output.settle(run, self.cut_off.take());
             }
         }
     }

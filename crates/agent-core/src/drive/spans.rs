@@ -89,25 +89,26 @@ impl Spans {
     }
 
     /// Opens and closes the span of a turn, and records the end of the loop.
-    pub(super) fn follow(&mut self, events: &[AgentEvent]) {
-        for event in events {
-            match event {
-                AgentEvent::TurnStart { turn_index, .. } => self.open_turn(*turn_index),
-                AgentEvent::TurnEnd { usage, .. } => {
-                    record_usage(&self.turn, usage);
-                    self.turn = Span::none();
-                }
-                AgentEvent::AgentEnd(end) => {
-                    record_usage(&self.run, &end.usage);
-                    let name = end.ended.name();
-                    self.run.record(names::LOOP_END, name);
-                    if matches!(end.ended, Ended::Error { .. } | Ended::Interrupted { .. }) {
-                        self.run.record(names::ERROR_TYPE, name);
-                    }
-                    self.turn = Span::none();
-                }
-                _ => {}
+    pub(super) fn follow(&mut self, event: &AgentEvent) {
+        match event {
+            // The turn of a run that was opened in it is open.
+            AgentEvent::TurnStart { turn_index, .. } if self.turn.is_disabled() => {
+                self.open_turn(*turn_index)
             }
+            AgentEvent::TurnEnd { usage, .. } => {
+                record_usage(&self.turn, usage);
+                self.turn = Span::none();
+            }
+            AgentEvent::AgentEnd(end) => {
+                record_usage(&self.run, &end.usage);
+                let name = end.ended.name();
+                self.run.record(names::LOOP_END, name);
+                if matches!(end.ended, Ended::Error { .. } | Ended::Interrupted { .. }) {
+                    self.run.record(names::ERROR_TYPE, name);
+                }
+                self.turn = Span::none();
+            }
+            _ => {}
         }
     }
 }

@@ -36,6 +36,22 @@ impl GroupSetup {
         Self { group_id, session_id, agent_id, parent_loop_id, loop_ids, selects: true, requested }
     }
 
+    /// Creates the setup of a group at a position: the group with this `number`, from 0, of those whose branches continue
+    /// `parent`. Every process that reaches the position derives the same ids.
+    #[must_use]
+    pub fn at(
+        session_id: SessionId,
+        agent_id: AgentId,
+        parent: Option<LoopId>,
+        number: u64,
+        requested: Timestamp,
+    ) -> Self {
+        let (after, place) = (parent.as_ref().map_or("", LoopId::as_str), number.to_string());
+        let tag = stable_hash(&[session_id.as_str(), after, &place]);
+        let group_id = LoopId::from(format!("{session_id}.parallel.{tag:016x}-group"));
+        Self { parent_loop_id: parent, ..Self::new(group_id, session_id, agent_id, requested) }
+    }
+
     /// Creates a setup with a random id, so that it is unique in the session across processes.
     pub(crate) fn random(session_id: SessionId, agent_id: AgentId, environment: &dyn Environment) -> Self {
         let tag = stable_hash(&[session_id.as_str(), &environment.random_id()]);

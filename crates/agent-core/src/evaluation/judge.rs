@@ -12,11 +12,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Evaluated, Evaluation, EvaluationDecision, EvaluationError, EvaluationStrategy};
-use crate::drive::{AgentContext, AgentLoopConfig, Driven, GroupLoop};
+use crate::drive::{AgentContext, AgentLoopConfig, ChildStart, Driven, GroupLoop};
 use crate::event::{Answer, Ended};
 use crate::identity::{GroupRole, TurnTrigger};
 use crate::message::{AgentMessage, AssistantMessage, Usage};
-use crate::run::{Input, Run};
+use crate::run::{Input, NewMessages, Run};
 use fit::{FittedInput, Parts};
 
 /// The default system prompt of the judge.
@@ -207,7 +207,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
             Judging::Decided(evaluated) => return Ok(evaluated),
             Judging::Ask(judge) => judge,
         };
-        judge.decide(ask(&judge.group_loop, &evaluation).await, &evaluation)
+        judge.decide(ask(&judge.group_loop, &evaluation).await?, &evaluation)
     }
 }
 
@@ -220,13 +220,18 @@ struct Verdict {
     begun: bool,
 }
 
-async fn ask(judge: &GroupLoop, evaluation: &Evaluation<'_>) -> Verdict {
+/// Drives the judge. In a group that is resumed, the judge continues where its record ends.
+async fn ask(judge: &GroupLoop, evaluation: &Evaluation<'_>) -> Result<Verdict, EvaluationError> {
     let (tx, cancel) = (evaluation.tx, evaluation.cancel.child_token());
-    let mut driven = judge.begin(tx, &cancel).drive().await;
+    let start = match evaluation.is_resumed && judge.config.services.journal.is_some() {
+        true => judge.recorded_start(&[]).await.map_err(|e| EvaluationError::Failed(Box::new(e)))?,
+        false => ChildStart::New,
+    };
+    let mut driven = judge.drive(judge.begin_from(start, tx, &cancel), tx, &cancel).await;
     // A question of a hook is denied.
     while let Driven::Run(run) = driven {
         let Some(question) = run.questions().into_iter().next().filter(|_| run.ended().is_none()) else {
-            return verdict_of(&run);
+            return Ok(verdict_of(&run));
         };
         let input = Input::Answer { question_id: question.id, answer: Judge::denial() };
         driven = judge.resume(run, Some(input), tx, &cancel).await;
@@ -234,16 +239,22 @@ async fn ask(judge: &GroupLoop, evaluation: &Evaluation<'_>) -> Verdict {
     let (choice, run) = match driven {
         Driven::NotBegun(reason) => (format!("the judge could not start: {reason}"), None),
         Driven::Panicked(message, run) => (format!("the judge panicked: {message}"), run),
-        Driven::Run(run) => return verdict_of(&run),
+        Driven::Run(run) => return Ok(verdict_of(&run)),
+        Driven::Ended(end) => return Ok(read_verdict(&end.messages, Some(&end.ended), end.usage)),
     };
     let usage = run.as_ref().map(|r| r.usage()).unwrap_or_default();
-    Verdict { choice: Err(choice), usage, begun: run.is_some() }
+    Ok(Verdict { choice: Err(choice), usage, begun: run.is_some() })
 }
 
 fn verdict_of(run: &Run) -> Verdict {
-    let reply = run.new_messages().in_memory().iter().rev().find_map(|m| m.as_assistant());
+    read_verdict(run.new_messages(), run.ended(), run.usage().combine(&run.tool_usage()))
+}
+
+/// Returns the verdict of a judge with these messages, which ended like this; `None` if it waits.
+fn read_verdict(messages: &NewMessages, ended: Option<&Ended>, usage: Usage) -> Verdict {
+    let reply = messages.in_memory().iter().rev().find_map(|m| m.as_assistant());
     let text = reply.filter(|r| !r.is_failed()).map(AssistantMessage::text).unwrap_or_default();
-    let choice = match run.ended() {
+    let choice = match ended {
         Some(Ended::Completed) => Ok(text),
         Some(Ended::Error { message, .. }) => Err(format!("the judge failed: {message}")),
         Some(Ended::Limit { reason } | Ended::TurnVetoed { reason } | Ended::Vetoed { reason })
@@ -254,5 +265,5 @@ fn verdict_of(run: &Run) -> Verdict {
         Some(Ended::Aborted) => Err("the judge was aborted".to_owned()),
         None => Err("the judge waits for an answer that no user can give".to_owned()),
     };
-    Verdict { choice, usage: run.usage().combine(&run.tool_usage()), begun: true }
+    Verdict { choice, usage, begun: true }
 }

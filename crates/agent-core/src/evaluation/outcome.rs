@@ -9,7 +9,7 @@ use crate::event::{Ended, LoopConfigSnapshot, Question};
 use crate::history::History;
 use crate::identity::LoopId;
 use crate::message::Usage;
-use crate::run::{NewMessages, Run};
+use crate::run::{ChildEnd, NewMessages, Run};
 
 /// The outcome of one branch.
 #[derive(Clone)]
@@ -76,6 +76,14 @@ pub enum BranchEnd {
     },
 }
 
+impl BranchEnd {
+    /// Returns whether the branch waits for an answer about a call that had started when a process ended.
+    #[must_use]
+    pub fn has_unknown_outcome(&self) -> bool {
+        matches!(self, Self::Suspended { questions } if questions.iter().any(|q| q.outcome_unknown))
+    }
+}
+
 impl ParallelLoopOutcome {
     /// Creates the outcome of a branch without messages, for tests of strategies.
     #[must_use]
@@ -106,16 +114,13 @@ impl ParallelLoopOutcome {
         let (end, run) = match driven {
             Driven::NotBegun(reason) => (BranchEnd::NotBegun { reason }, None),
             Driven::Panicked(message, run) => (BranchEnd::Panicked { message }, run),
+            Driven::Ended(end) => return Self::of_record(index, branch, *end),
             Driven::Run(run) => match run.ended() {
                 Some(ended) => (BranchEnd::Ended(ended.clone()), Some(run)),
                 None => (BranchEnd::Suspended { questions: run.questions() }, Some(run)),
             },
         };
-        let mut outcome = Self {
-            config: branch.config.snapshot(),
-            loop_id: context.loop_id.clone().unwrap_or_else(|| "".into()),
-            ..Self::new(index, "", AgentContext::default(), end)
-        };
+        let mut outcome = Self::of_loop(index, branch, end);
         if let Some(run) = run {
             outcome.usage = run.usage();
             outcome.tool_usage = run.tool_usage();
@@ -125,11 +130,35 @@ impl ParallelLoopOutcome {
                 context.suspended = Some(run);
             }
         }
-        let shared = context.history.shared_units(&original);
-        outcome.original_context_len = original.units().take(shared).map(|u| u.entries().len()).sum();
-        outcome.original_context = original;
-        outcome.context = context;
-        outcome
+        outcome.with_context(context, original)
+    }
+
+    /// Returns the outcome of a branch that had ended, from its record.
+    fn of_record(index: usize, branch: &GroupLoop, end: ChildEnd) -> Self {
+        let mut outcome = Self::of_loop(index, branch, BranchEnd::Ended(end.ended));
+        (outcome.usage, outcome.tool_usage) = (end.turn_usage, end.tool_usage);
+        if !matches!(outcome.end, BranchEnd::Ended(Ended::InputRejected { .. } | Ended::Vetoed { .. })) {
+            outcome.new_messages = end.messages;
+        }
+        let context = AgentContext { history: end.history, ..branch.context.clone() };
+        outcome.with_context(context, branch.context.history.clone())
+    }
+
+    fn of_loop(index: usize, branch: &GroupLoop, end: BranchEnd) -> Self {
+        let loop_id = branch.context.loop_id.clone().unwrap_or_else(|| "".into());
+        let config = branch.config.snapshot();
+        Self { config, ..Self::new(index, loop_id, AgentContext::default(), end) }
+    }
+
+    /// Sets the context as the branch left it.
+    fn with_context(mut self, context: AgentContext, original: History) -> Self {
+        let mut shared = context.history.shared_units(&original);
+        // The messages of a record are equal to those of the agent and not shared with them.
+        let rest = context.history.units().zip(original.units()).skip(shared);
+        shared += rest.take_while(|(own, before)| own.entries() == before.entries()).count();
+        self.original_context_len = original.units().take(shared).map(|u| u.entries().len()).sum();
+        (self.context, self.original_context) = (context, original);
+        self
     }
 
     /// Returns whether the branch completed its work.

@@ -151,6 +151,19 @@ impl NewMessages {
         Arc::make_mut(&mut self.in_memory).push(message);
     }
 
+    /// Returns as many messages with none of them in memory.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::with_released(Vec::new(), self.len())
+    }
+
+    /// Returns the first `count` messages. Those after them are in memory.
+    pub(crate) fn first(&self, count: usize) -> Self {
+        let left_out = self.len().saturating_sub(count);
+        let kept = self.in_memory.len().saturating_sub(left_out);
+        let in_memory = self.in_memory.get(..kept).unwrap_or_default().to_vec();
+        Self { released: count - kept, in_memory: Arc::new(in_memory), stored: self.stored.clone() }
+    }
+
     /// Drops the messages that are not among `held`. They are read from `stored` later.
     pub(crate) fn release<'m>(
         &mut self,

@@ -70,7 +70,8 @@ impl fmt::Display for EventId {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NumberedEvent {
     /// The number of the event among the recorded events of its loop, from 1 without gaps. A live event has the number
-    /// of the last recorded event before it, and an event that a caller sent without a number has 0.
+    /// of the last recorded event before it, and so has the end of a run that could not be recorded. An event that a caller
+    /// sent without a number has 0.
     pub number: u64,
     /// The number of delegating tool calls above the loop: 0 for the loops of an agent, its branches and its judge,
     /// and one more than its parent's for the loop of a sub-agent.

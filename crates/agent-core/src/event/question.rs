@@ -26,6 +26,10 @@ pub struct Question {
     /// ends the run, or denies the call if it is a tool call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<Box<BudgetRefusal>>,
+    /// Whether the call had started when its process ended, so that its outcome is unknown. A group of branches selects none
+    /// before such a question is answered.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub outcome_unknown: bool,
 }
 
 /// An answer to a [`Question`].

@@ -299,7 +299,14 @@ fn tools_have_their_shapes() {
 
 #[test]
 fn questions_retries_and_compactions_have_their_shapes() {
-    let question = Question { id: "q1".into(), text: "Run?".into(), call: None, tool: None, budget: None };
+    let question = Question {
+        id: "q1".into(),
+        text: "Run?".into(),
+        call: None,
+        tool: None,
+        budget: None,
+        outcome_unknown: false,
+    };
     let about = Question { call: Some(Box::new(ToolCall::new("c1", "bash", json!({})))), ..question.clone() };
     check(
         &AgentEvent::QuestionAsked { loop_id: id(), question: about },

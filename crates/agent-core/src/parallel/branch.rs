@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::drive::AgentLoopConfig;
 use crate::history::History;
 use crate::message::AgentMessage;
+use crate::run::ChildAnswer;
 use crate::tool::Tools;
 
 /// One of several alternatives: a configuration and its differences from the shared context. Everything that is
@@ -23,6 +24,8 @@ pub struct Branch {
     pub history: Option<History>,
     /// The prompts of this branch.
     pub prompts: Option<Vec<AgentMessage>>,
+    /// The answers to questions at which this branch waited when its group was cut off. Others are ignored.
+    pub answers: Vec<ChildAnswer>,
 }
 
 /// Shows figures, without the conversation.
@@ -42,7 +45,7 @@ impl Branch {
     /// Creates a branch that differs from the others only in its configuration.
     #[must_use]
     pub fn new(config: AgentLoopConfig) -> Self {
-        Self { config, tools: None, system_prompt: None, history: None, prompts: None }
+        Self { config, tools: None, system_prompt: None, history: None, prompts: None, answers: Vec::new() }
     }
 
     /// Sets the tools of this branch.

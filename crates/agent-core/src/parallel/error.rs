@@ -13,13 +13,37 @@ pub enum ParallelError {
     NoBranches,
     /// The branches are not those of the group that is resumed. No branch has started.
     #[error(
-        "the group has {planned} branches, and {given} were given; give the branches with which it was started"
+        "the group has {planned} branches, and {given} were given; give the branches with which it was started, or end the \
+         group with agent::discard_branches"
     )]
     OtherBranches {
         /// The number of branches of the group.
         planned: usize,
         /// The number of branches that were given.
         given: usize,
+    },
+    /// The prompt of a branch is not the one with which the group that is resumed was started. Nothing has been resumed.
+    #[error(
+        "branch {index} of the group was started with the prompt {recorded:?}, and {given:?} was given; give the prompts with \
+         which it was started, or end the group with agent::discard_branches"
+    )]
+    OtherPrompt {
+        /// The index of the branch, from 0.
+        index: usize,
+        /// The prompt with which it was started.
+        recorded: String,
+        /// The prompt that was given.
+        given: String,
+    },
+    /// Branches wait for answers about calls that had started when a process ended, so that their outcomes are unknown. The
+    /// group stays open.
+    #[error(
+        "a branch waits for an answer about a call that had started when the process ended; give the answer with \
+         BranchSpec::answering, and explore the same branches again"
+    )]
+    Waiting {
+        /// The outcomes of the branches, with the questions of those that wait.
+        outcomes: Vec<ParallelLoopOutcome>,
     },
     /// A branch cannot start. No branch has started.
     #[error("branch {index} cannot start, so no branch was started: {source}")]
@@ -58,8 +82,12 @@ impl ParallelError {
     #[must_use]
     pub fn outcomes(&self) -> &[ParallelLoopOutcome] {
         match self {
-            Self::NoBranches | Self::OtherBranches { .. } | Self::Branch { .. } => &[],
+            Self::NoBranches
+            | Self::OtherBranches { .. }
+            | Self::OtherPrompt { .. }
+            | Self::Branch { .. } => &[],
             Self::Aborted { outcomes }
+            | Self::Waiting { outcomes }
             | Self::Evaluation { outcomes, .. }
             | Self::Journal { outcomes, .. } => outcomes,
         }

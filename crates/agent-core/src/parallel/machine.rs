@@ -70,6 +70,14 @@ pub enum GroupStep {
         /// The indexes of the branches that have not ended, from 0.
         open: Vec<usize>,
     },
+    /// Wait: these branches have a call that had started when a process ended, and its outcome is unknown. Once they are
+    /// answered, drive them again and apply `BranchEnded` for each. Nothing is selected before.
+    AwaitAnswers {
+        /// The key of the step.
+        key: StepKey,
+        /// The indexes of the branches that wait, from 0.
+        waiting: Vec<usize>,
+    },
     /// Let the strategy select a branch; apply `Evaluated` or `EvaluationFailed`.
     Evaluate {
         /// The key of the step.
@@ -199,10 +207,17 @@ impl Group {
             loop_ids: setup.loop_ids.clone(),
             timestamp: now,
         })));
-        let branches = setup.loop_ids.iter().map(|_| None).collect();
-        let mut group = Self { setup, branches, aborted: false, end: None };
+        let mut group = Self::resume(setup);
         group.end_without_evaluation(now, out);
         group
+    }
+
+    /// Continues a group whose start is recorded, and emits no event. The branches whose ends are recorded are applied as
+    /// [`BranchEnded`](GroupInput::BranchEnded), like those that end later.
+    #[must_use]
+    pub fn resume(setup: GroupSetup) -> Self {
+        let branches = setup.loop_ids.iter().map(|_| None).collect();
+        Self { setup, branches, aborted: false, end: None }
     }
 
     /// Returns the next step for the driver to perform. Does not change the group, so repeated calls return the same
@@ -213,11 +228,14 @@ impl Group {
             return GroupStep::Done(end.clone());
         }
         let open: Vec<_> = self.open().collect();
-        if open.is_empty() {
-            GroupStep::Evaluate { key: StepKey::from("evaluate") }
-        } else {
-            GroupStep::RunBranches { key: StepKey::from("branches"), open }
+        if !open.is_empty() {
+            return GroupStep::RunBranches { key: StepKey::from("branches"), open };
         }
+        let waiting: Vec<_> = self.waiting().collect();
+        if !waiting.is_empty() {
+            return GroupStep::AwaitAnswers { key: StepKey::from("answers"), waiting };
+        }
+        GroupStep::Evaluate { key: StepKey::from("evaluate") }
     }
 
     /// Applies `input`, which happened at `now`, and appends the resulting events to `out`.
@@ -268,9 +286,19 @@ impl Group {
         ParallelUsage { branches: sum(|r| &r.usage), tools: sum(|r| &r.tool_usage), evaluation }
     }
 
+    /// Returns the branches that have not ended and do not wait.
     fn open(&self) -> impl Iterator<Item = usize> {
-        let open = self.branches.iter().enumerate().filter(|(_, report)| report.is_none());
-        open.map(|(index, _)| index)
+        self.branches_that(Option::is_none)
+    }
+
+    /// Returns the branches that wait for an answer about a call whose outcome is unknown.
+    fn waiting(&self) -> impl Iterator<Item = usize> {
+        self.branches_that(|report| report.as_ref().is_some_and(|report| report.end.has_unknown_outcome()))
+    }
+
+    fn branches_that(&self, test: fn(&Option<BranchReport>) -> bool) -> impl Iterator<Item = usize> {
+        let found = self.branches.iter().enumerate().filter(move |(_, report)| test(report));
+        found.map(|(index, _)| index)
     }
 
     fn accept(&mut self, now: Timestamp, input: GroupInput, out: &mut Vec<AgentEvent>) -> Result<(), String> {
@@ -280,8 +308,10 @@ impl Group {
         match input {
             GroupInput::BranchEnded { index, end, usage, tool_usage } => {
                 match self.branches.get_mut(index) {
-                    Some(open @ None) => *open = Some(BranchReport { end, usage, tool_usage }),
-                    Some(Some(_)) => return Err(format!("branch {index} has already ended")),
+                    Some(Some(report)) if !report.end.has_unknown_outcome() => {
+                        return Err(format!("branch {index} has already ended"));
+                    }
+                    Some(open) => *open = Some(BranchReport { end, usage, tool_usage }),
                     None => return Err(format!("there is no branch {index}")),
                 }
                 self.end_without_evaluation(now, out);
@@ -305,12 +335,17 @@ impl Group {
     }
 
     fn check_evaluating(&self) -> Result<(), String> {
-        self.open().next().map_or(Ok(()), |open| Err(format!("branch {open} has not ended")))
+        self.unfinished().map_or(Ok(()), |open| Err(format!("branch {open} has not ended")))
+    }
+
+    /// Returns a branch that has not ended, or waits with a call whose outcome is unknown.
+    fn unfinished(&self) -> Option<usize> {
+        self.open().chain(self.waiting()).next()
     }
 
     /// Ends the group if all branches have ended and no evaluation follows.
     fn end_without_evaluation(&mut self, now: Timestamp, out: &mut Vec<AgentEvent>) {
-        if self.open().next().is_some() {
+        if self.unfinished().is_some() {
             return;
         }
         if !self.setup.selects {

@@ -9,21 +9,20 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::error::ParallelError;
+use super::open::{GroupRecord, Open};
 use super::result::ParallelLoopResult;
 use super::{Branch, Group, GroupEnd, GroupInput, GroupStep};
 use crate::budget::Budget;
-use crate::drive::{
-    AgentContext, AgentLoopConfig, Driving, EventSender, GroupLoop, LoopError, group_span, panic_text,
-};
+use crate::drive::{AgentContext, ChildStart, EventSender, GroupLoop, LoopError, group_span, panic_text};
 use crate::environment::Environment;
 use crate::evaluation::{
     Evaluated, Evaluation, EvaluationError, EvaluationStrategy, GroupSetup, ParallelLoopOutcome,
 };
-use crate::event::{AgentEvent, ParallelLoopEnd};
-use crate::history::{Entry, History};
+use crate::history::{Entry, History, MessageRef};
 use crate::identity::{ContinuationKind, GroupRole, Timestamp};
-use crate::journal::{GroupEntry, Journal, JournalError};
-use crate::message::AgentMessage;
+use crate::journal::Journal;
+use crate::message::{AgentMessage, Message};
+use crate::run::{ChildAnswer, NewMessages};
 
 /// What a driver needs to perform the steps of a [`Group`]: its setup, and the loops of its branches.
 /// Another process derives the same loops with [`resume`](Self::resume). `docs/guides/own-driver.md` contains a driver.
@@ -31,6 +30,10 @@ use crate::message::AgentMessage;
 pub struct GroupPlan {
     pub(crate) setup: GroupSetup,
     loops: Vec<GroupLoop>,
+    /// The answers for each branch.
+    answers: Vec<Vec<ChildAnswer>>,
+    /// Whether the group has started before.
+    pub(super) is_resumed: bool,
     pub(crate) environment: Arc<dyn Environment>,
 }
 
@@ -49,9 +52,19 @@ impl GroupPlan {
         let session_id = base.session_id.get_or_insert_with(|| env.random_id().into()).clone();
         let mut setup = GroupSetup::random(session_id, agent_id, &*env);
         setup.parent_loop_id = base.loop_id.take().or_else(|| base.parent_loop_id.take());
+        Self::start(setup, prompts, base, branches)
+    }
+
+    /// Plans a group with this setup that has not started. The ids of its branches derive from the group's.
+    pub(crate) fn start(
+        mut setup: GroupSetup,
+        prompts: &[AgentMessage],
+        base: AgentContext,
+        branches: Vec<Branch>,
+    ) -> Result<Self, ParallelError> {
         let ids = branches.iter().enumerate();
         setup.loop_ids = ids.map(|(index, b)| setup.branch_id(&b.config.config_segment(), index)).collect();
-        Self::resume(setup, prompts, base, branches)
+        Ok(Self { is_resumed: false, ..Self::resume(setup, prompts, base, branches)? })
     }
 
     /// Plans the loops of a group that has started, with the context, the prompts and the branches of its start. The
@@ -75,9 +88,9 @@ impl GroupPlan {
         base.parent_loop_id.clone_from(&setup.parent_loop_id);
         let tag = setup.requested.to_rfc3339();
         base.continuation_kind = Some(ContinuationKind::Branch { tag });
-        let mut loops = Vec::with_capacity(branches.len());
+        let (mut loops, mut answers) = (Vec::with_capacity(branches.len()), Vec::new());
         for (index, (branch, loop_id)) in branches.into_iter().zip(&setup.loop_ids).enumerate() {
-            let Branch { config, tools, system_prompt, history, prompts: own } = branch;
+            let Branch { config, tools, system_prompt, history, prompts: own, answers: given } = branch;
             let mut context = base.clone();
             context.tools = tools.unwrap_or(context.tools);
             context.system_prompt = system_prompt.unwrap_or(context.system_prompt);
@@ -88,8 +101,9 @@ impl GroupPlan {
             context.loop_id = Some(loop_id.clone());
             context.group = Some(setup.member(GroupRole::Branch { index }));
             loops.push(GroupLoop { context, config: Arc::new(config), prompts });
+            answers.push(given);
         }
-        Ok(Self { setup, loops, environment })
+        Ok(Self { setup, loops, answers, is_resumed: true, environment })
     }
 
     /// Returns the setup with which [`Group::start`] starts the group.
@@ -124,7 +138,19 @@ impl GroupPlan {
         let telemetry = services().find_map(|s| s.telemetry.as_ref());
         let prompts = self.loops.first().map_or(&[][..], |l| &l.prompts);
         let (group, environment) = (&self.setup, &self.environment);
-        Evaluation { prompts, outcomes, group, environment, journal, budget, telemetry, tx, cancel }
+        let is_resumed = self.is_resumed;
+        Evaluation {
+            prompts,
+            outcomes,
+            group,
+            environment,
+            journal,
+            budget,
+            telemetry,
+            is_resumed,
+            tx,
+            cancel,
+        }
     }
 
     /// Lets the strategy evaluate the outcomes. A panic of the strategy is an error, and after a cancellation it has the grace
@@ -154,8 +180,31 @@ impl GroupPlan {
         }
     }
 
+    /// Returns where each branch starts: at its beginning, or in a group that is resumed, where its record ends.
+    async fn starts(&self) -> Result<Vec<ChildStart>, ParallelError> {
+        let mut starts = Vec::with_capacity(self.loops.len());
+        for (index, (planned, answers)) in self.loops.iter().zip(&self.answers).enumerate() {
+            if !self.is_resumed {
+                starts.push(ChildStart::New);
+                continue;
+            }
+            let start = planned.recorded_start(answers).await;
+            let start = start.map_err(|source| ParallelError::Journal { source, outcomes: Vec::new() })?;
+            let recorded = match &start {
+                ChildStart::New => None,
+                ChildStart::Resume(run, _) => Some(run.new_messages()),
+                ChildStart::Ended(end) => Some(&end.messages),
+            };
+            if let Some(messages) = recorded.and_then(NewMessages::all) {
+                check_prompts(index, messages, planned)?;
+            }
+            starts.push(start);
+        }
+        Ok(starts)
+    }
+
     /// Returns the journals of the branches, each once.
-    fn journals(&self) -> Vec<Arc<dyn Journal>> {
+    pub(super) fn journals(&self) -> Vec<Arc<dyn Journal>> {
         let mut journals: Vec<Arc<dyn Journal>> = Vec::new();
         for journal in self.loops.iter().filter_map(|l| l.config.services.journal.as_ref()) {
             if !journals.iter().any(|known| Arc::ptr_eq(known, journal)) {
@@ -182,10 +231,36 @@ fn check(context: &AgentContext, prompts: &[AgentMessage]) -> Result<(), LoopErr
     if prompts.is_empty() { context.check_continues() } else { Ok(()) }
 }
 
+/// Checks that a recorded branch began with the prompts that are given for it. Filters can have added warnings to them.
+fn check_prompts(index: usize, recorded: &[MessageRef], planned: &GroupLoop) -> Result<(), ParallelError> {
+    let other = |recorded: &MessageRef, given: Option<&AgentMessage>| {
+        let given = given.map(AgentMessage::text).unwrap_or_default();
+        Err(ParallelError::OtherPrompt { index, recorded: recorded.text(), given })
+    };
+    for (recorded, given) in recorded.iter().zip(&planned.prompts) {
+        let is_same = match (recorded.as_llm(), given.as_llm()) {
+            (Some(Message::User(known)), Some(Message::User(given))) => {
+                known.content.starts_with(&given.content)
+            }
+            (known, given) => known.is_some() == given.is_some(),
+        };
+        if !is_same {
+            return other(recorded, Some(given));
+        }
+    }
+    match recorded.first() {
+        Some(first) if planned.prompts.is_empty() && planned.config.hooks.queues.steering.is_empty() => {
+            if matches!(first.as_llm(), Some(Message::User(_))) { other(first, None) } else { Ok(()) }
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A planned group with the receiver and the token of each branch.
 pub(crate) struct Prepared {
     pub(crate) plan: GroupPlan,
     pub(crate) outputs: Vec<(EventSender, CancellationToken)>,
+    pub(crate) record: Arc<GroupRecord>,
 }
 
 /// A group that has ended, with the outcomes of its branches and the error of its strategy.
@@ -199,7 +274,8 @@ impl Prepared {
     /// Gives each branch a child token of `cancel`.
     pub(crate) fn new(plan: GroupPlan, tx: &EventSender, cancel: &CancellationToken) -> Self {
         let outputs = plan.loops.iter().map(|_| (tx.clone(), cancel.child_token())).collect();
-        Self { plan, outputs }
+        let record = Arc::new(GroupRecord::of(&plan));
+        Self { plan, outputs, record }
     }
 
     /// Runs the branches and lets the strategy select one.
@@ -260,15 +336,21 @@ impl Prepared {
         cancel: &CancellationToken,
     ) -> Result<Driven, ParallelError> {
         let (mut outcomes, mut failed) = (Vec::new(), None);
-        let mut open = match Open::start(&self.plan, tx).await {
+        let mut starts = self.plan.starts().await?;
+        let mut open = match Open::start(&self.plan, &self.record, tx).await {
             Ok(open) => open,
             Err(source) => return Err(ParallelError::Journal { source, outcomes }),
         };
         loop {
             let inputs: Vec<GroupInput> = match open.group.next() {
                 GroupStep::RunBranches { .. } => {
-                    outcomes = self.run_all().await;
+                    outcomes = self.run_all(std::mem::take(&mut starts)).await;
                     outcomes.iter().map(GroupInput::from).collect()
+                }
+                GroupStep::AwaitAnswers { .. } => {
+                    let error = ParallelError::Waiting { outcomes };
+                    open.leave(error.to_string());
+                    return Err(error);
                 }
                 GroupStep::Evaluate { .. } => {
                     let evaluated = match strategy {
@@ -297,101 +379,14 @@ impl Prepared {
     }
 
     /// Prepares all branches before it drives the first, so that each one emits an end even if another one fails.
-    async fn run_all(&self) -> Vec<ParallelLoopOutcome> {
-        let begin =
-            |(of, (tx, cancel)): (&GroupLoop, &(EventSender, CancellationToken))| of.begin(tx, cancel);
-        let driving: Vec<Driving> = self.plan.loops.iter().zip(&self.outputs).map(begin).collect();
-        let driven = join_all(driving.into_iter().map(Driving::drive)).await;
+    async fn run_all(&self, starts: Vec<ChildStart>) -> Vec<ParallelLoopOutcome> {
+        let (mut driving, loops) = (Vec::with_capacity(starts.len()), &self.plan.loops);
+        for ((of, (tx, cancel)), start) in loops.iter().zip(&self.outputs).zip(starts) {
+            driving.push((of, of.begin_from(start, tx, cancel), tx, cancel));
+        }
+        let driven = driving.into_iter().map(|(of, driving, tx, cancel)| of.drive(driving, tx, cancel));
+        let driven = join_all(driven).await;
         let outcome = |(index, (of, driven))| ParallelLoopOutcome::of(index, of, driven);
         self.plan.loops.iter().zip(driven).enumerate().map(outcome).collect()
     }
-}
-
-/// A group that is being driven. Dropping it before its end emits an end without a selection.
-struct Open<'a> {
-    group: Group,
-    plan: &'a GroupPlan,
-    journals: Vec<Arc<dyn Journal>>,
-    tx: &'a EventSender,
-    /// The events that have not been delivered because they are not recorded yet.
-    events: Vec<AgentEvent>,
-}
-
-impl<'a> Open<'a> {
-    /// Starts the group, and records and delivers its start. Without a record, nothing has started.
-    async fn start(plan: &'a GroupPlan, tx: &'a EventSender) -> Result<Self, JournalError> {
-        let (mut events, journals) = (Vec::new(), plan.journals());
-        let group = Group::start(plan.setup.clone(), plan.now(), &mut events);
-        record(plan, &journals, &events).await?;
-        events.drain(..).for_each(|event| tx.send_numbered(group.numbered(event)));
-        Ok(Self { group, plan, journals, tx, events })
-    }
-
-    /// Applies an input, records its events, and delivers them even if they could not be recorded.
-    async fn apply(&mut self, input: GroupInput) -> Result<(), JournalError> {
-        let now = self.plan.now();
-        if let Err(misplaced) = self.group.apply(now, input, &mut self.events) {
-            // The built-in driver applies what the group waits for; anything else is an error of the library.
-            return Err(JournalError::new(misplaced.to_string(), Some(Box::new(misplaced))));
-        }
-        let recorded = record(self.plan, &self.journals, &self.events).await;
-        self.deliver();
-        recorded
-    }
-
-    fn deliver(&mut self) {
-        self.events.drain(..).for_each(|event| self.tx.send_numbered(self.group.numbered(event)));
-    }
-}
-
-impl Drop for Open<'_> {
-    fn drop(&mut self) {
-        if self.group.ended().is_none() {
-            let reason = "the task that ran the branches was dropped".to_owned();
-            let dropped = GroupInput::Interrupted { reason };
-            let applied = self.group.apply(self.plan.now(), dropped, &mut self.events);
-            debug_assert!(applied.is_ok(), "an open group accepts its interruption");
-        }
-        self.deliver();
-    }
-}
-
-async fn record(
-    plan: &GroupPlan,
-    journals: &[Arc<dyn Journal>],
-    events: &[AgentEvent],
-) -> Result<(), JournalError> {
-    for event in events {
-        for journal in journals {
-            journal.append_group(GroupEntry::new(plan.now(), event)).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Returns the end to journal when an agent adopts a branch of a group that ended without a selection.
-pub(crate) fn selection(
-    outcome: &ParallelLoopOutcome,
-    index: Option<usize>,
-    config: &AgentLoopConfig,
-) -> Option<ParallelLoopEnd> {
-    let context = &outcome.context;
-    let (group, session) = (context.group.as_ref()?.group_id.clone(), context.session_id.clone()?);
-    Some(ParallelLoopEnd {
-        selected_loop_id: Some(outcome.loop_id.clone()),
-        selected_config_index: index,
-        ..ParallelLoopEnd::new(group, session, config.services.environment.now())
-    })
-}
-
-/// Returns the end to journal when the selected branch was not adopted.
-pub(crate) fn not_adopted(result: &ParallelLoopResult, config: &AgentLoopConfig) -> Option<ParallelLoopEnd> {
-    let (group, session) = (result.group_id.clone(), result.selected.context.session_id.clone()?);
-    let selected = &result.selected.loop_id;
-    Some(ParallelLoopEnd {
-        evaluation_usage: result.usage.evaluation,
-        judge_loop_id: result.judge_loop_id.clone(),
-        reason: Some(format!("branch {selected} was selected and not adopted: the conversation had changed")),
-        ..ParallelLoopEnd::new(group, session, config.services.environment.now())
-    })
 }

@@ -135,7 +135,8 @@ fn refuse(run: &mut Run, refusal: Box<BudgetRefusal>, retry: Option<Retry>, out:
     let about = About::ModelBudget { turn: run.turn.index, attempt: run.turn.attempt };
     let id = question_id(prefix, about);
     let text = format!("{refusal}. Raise it and continue?");
-    let question = Question { id, text: sentence(&text), call: None, tool: None, budget: Some(refusal) };
+    let (text, budget) = (sentence(&text), Some(refusal));
+    let question = Question { id, text, call: None, tool: None, budget, outcome_unknown: false };
     run.emit_question(&question, out);
     run.phase = Phase::BudgetAsked(Box::new(Asked { question, retry }));
 }

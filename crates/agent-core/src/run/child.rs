@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tool_calls::{self, ABORTED};
-use super::{Phase, Refusal, Run, budget};
+use super::{Input, NewMessages, Phase, Refusal, Run, budget};
 use crate::budget::Spending;
 use crate::event::{AgentEvent, Answer, Ended, Question};
 use crate::history::History;
@@ -46,6 +46,20 @@ pub struct ChildAnswer {
     pub question_id: QuestionId,
     /// The answer to the question.
     pub answer: Answer,
+}
+
+impl ChildAnswer {
+    /// Creates the answer to a question.
+    #[must_use]
+    pub fn new(question_id: impl Into<QuestionId>, answer: Answer) -> Self {
+        Self { question_id: question_id.into(), answer }
+    }
+}
+
+impl From<ChildAnswer> for Input {
+    fn from(ChildAnswer { question_id, answer }: ChildAnswer) -> Self {
+        Self::Answer { question_id, answer }
+    }
 }
 
 /// What a run knows about the child of a call that has been suspended at least once.
@@ -124,17 +138,32 @@ pub struct ChildEnd {
     pub history: History,
     /// The number of turns.
     pub turns: u32,
-    /// The tokens that the child and its tools used.
+    /// The tokens of its turns and of its tools.
     pub usage: Usage,
     /// What the child spent of its budget, including its tools; `None` without a budget.
     pub spent: Option<Spending>,
+    /// The tokens of its turns, without those of its tools.
+    pub turn_usage: Usage,
+    /// The tokens that its tools used themselves.
+    pub tool_usage: Usage,
+    /// The messages of the loop, including its prompts.
+    pub messages: NewMessages,
 }
 
 impl ChildEnd {
-    /// Describes the end of a child from its parts.
+    /// Describes the end of a child from its parts, without its messages. All its tokens count as those of its turns.
     #[must_use]
     pub fn new(loop_id: LoopId, ended: Ended, history: History, turns: u32, usage: Usage) -> Self {
-        Self { loop_id, ended, history, turns, usage, spent: None }
+        let (turn_usage, tool_usage, messages) = (usage, Usage::default(), NewMessages::default());
+        Self { loop_id, ended, history, turns, usage, spent: None, turn_usage, tool_usage, messages }
+    }
+
+    /// Sets the messages of the loop, and the tokens of its turns and of its tools.
+    #[must_use]
+    pub fn with_record(mut self, messages: NewMessages, turn_usage: Usage, tool_usage: Usage) -> Self {
+        self.usage = turn_usage.combine(&tool_usage);
+        (self.messages, self.turn_usage, self.tool_usage) = (messages, turn_usage, tool_usage);
+        self
     }
 
     /// Sets what the child spent of its budget.
@@ -147,9 +176,9 @@ impl ChildEnd {
     /// Describes the end of this run; `None` while it is open.
     #[must_use]
     pub fn of(child: &Run) -> Option<Self> {
-        let usage = child.usage().combine(&child.tool_usage());
         let (loop_id, history) = (child.loop_id().clone(), child.history().clone());
-        let end = Self::new(loop_id, child.ended()?.clone(), history, child.tracker.turns, usage);
+        let end = Self::new(loop_id, child.ended()?.clone(), history, child.tracker.turns, Usage::default());
+        let end = end.with_record(child.new_messages().clone(), child.usage(), child.tool_usage());
         Some(end.with_spent(child.spent()))
     }
 }

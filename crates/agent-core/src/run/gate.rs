@@ -22,7 +22,8 @@ pub(super) fn decided(run: &mut Run, verdict: GateVerdict, out: &mut Vec<AgentEv
                 GateAt::Loop | GateAt::Input => question_id(prefix, About::Loop),
                 GateAt::Turn => question_id(prefix, About::Turn(run.turn.index)),
             };
-            let question = Question { id, text, call: None, tool: None, budget: None };
+            let question =
+                Question { id, text, call: None, tool: None, budget: None, outcome_unknown: false };
             run.emit_question(&question, out);
             run.phase = Phase::GateAsked { gate, question };
         }

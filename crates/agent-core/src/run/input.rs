@@ -135,6 +135,14 @@ pub enum Input {
         /// The reason of the failure.
         message: String,
     },
+    /// Time passed that is not the run's: the machine was suspended, the clock was set forward, the process was stopped, or the
+    /// run was interrupted and continues in another process. It does not count for
+    /// [`ExecutionLimits::max_duration`](crate::ExecutionLimits::max_duration). Refused while the run waits for an answer,
+    /// because none of that time counts.
+    Idle {
+        /// The milliseconds since the input before that do not count.
+        ms: u64,
+    },
     /// The driver leaves the run, which waits for answers. The run emits `RunSuspended` and is unchanged.
     #[serde(deserialize_with = "without_fields")]
     Suspended,
@@ -180,6 +188,7 @@ impl Input {
             Self::ToolReviewed { .. } => "tool_reviewed",
             Self::Compacted { .. } => "compacted",
             Self::CompactionFailed { .. } => "compaction_failed",
+            Self::Idle { .. } => "idle",
             Self::Suspended => "suspended",
             Self::Answer { .. } => "answer",
         }

@@ -76,14 +76,18 @@ pub(super) fn began(
         ToolVerdict::Ask(ToolQuestion { text, arguments, tool }) => {
             let id = question_id(prefix, About::Call(id));
             let call = Some(slot.call_with(arguments.as_ref()));
-            ask(slot, Question { id, text, call, tool, budget: None }, arguments, loop_id, out);
+            let outcome_unknown = slot.started;
+            let question = Question { id, text, call, tool, budget: None, outcome_unknown };
+            ask(slot, question, arguments, loop_id, out);
         }
         ToolVerdict::OverBudget { refusal, arguments } => {
             if pauses {
                 let text = sentence(&format!("{refusal}. Raise it and run {}?", slot.call.name));
                 let id = question_id(prefix, About::CallBudget(id));
                 let call = Some(slot.call_with(arguments.as_ref()));
-                let question = Question { id, text, call, tool: None, budget: Some(refusal.clone()) };
+                let budget = Some(refusal.clone());
+                let outcome_unknown = slot.started;
+                let question = Question { id, text, call, tool: None, budget, outcome_unknown };
                 ask(slot, question, arguments, loop_id, out);
             } else {
                 let text = format!("This call was not run: {refusal}.");

@@ -1,7 +1,7 @@
 //! A manual clock for tests.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -10,9 +10,14 @@ use crate::environment::{BoxFuture, Environment, NoRuntime, SystemEnvironment, T
 use crate::identity::Timestamp;
 
 /// An environment whose time changes only when a test advances it, and whose ids are numbered.
+///
+/// [`advance`](Self::advance) lets time pass, and [`jump`](Self::jump) sets the clock, as a user, a time server or the end of
+/// a suspension of the machine does.
 #[derive(Debug, Clone)]
 pub struct ManualEnvironment {
     clock: Arc<watch::Sender<u64>>,
+    /// How far the time of day is ahead of the time that has passed, in milliseconds.
+    jumped: Arc<AtomicI64>,
     ids: Arc<AtomicU64>,
     sleepers: Arc<watch::Sender<u64>>,
     skipping: bool,
@@ -24,6 +29,7 @@ impl ManualEnvironment {
     pub fn at(now: u64) -> Self {
         Self {
             clock: Arc::new(watch::channel(now).0),
+            jumped: Arc::default(),
             ids: Arc::default(),
             sleepers: Arc::new(watch::channel(0).0),
             skipping: false,
@@ -42,6 +48,12 @@ impl ManualEnvironment {
         self.clock.send_modify(|now| *now = now.saturating_add(by));
     }
 
+    /// Sets the time of day forward or back by this many milliseconds. No time passes: the monotonic clock and the sleeps
+    /// do not change.
+    pub fn jump(&self, by_ms: i64) {
+        self.jumped.fetch_add(by_ms, Ordering::Relaxed);
+    }
+
     /// Waits until this many sleeps have started in total.
     pub async fn sleeps_begun(&self, count: u64) {
         let mut sleepers = self.sleepers.subscribe();
@@ -51,7 +63,12 @@ impl ManualEnvironment {
 
 impl Environment for ManualEnvironment {
     fn now(&self) -> Timestamp {
-        Timestamp(*self.clock.borrow())
+        Timestamp(self.clock.borrow().saturating_add_signed(self.jumped.load(Ordering::Relaxed)))
+    }
+
+    /// Is not changed by a jump.
+    fn monotonic_ms(&self) -> u64 {
+        *self.clock.borrow()
     }
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {

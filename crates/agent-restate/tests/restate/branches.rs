@@ -286,6 +286,105 @@ async fn a_group_that_was_cut_off_repeats_no_recorded_call() {
     assert_eq!(end.reply.unwrap().text(), "after 9 messages");
 }
 
+/// A session whose worker was stopped while both branches wrote, which must happen once.
+async fn cut_off_while_writing(server: &Server, name: &'static str, written: &Arc<AtomicUsize>) -> Worker {
+    let agent = |hangs: bool| {
+        let written = Arc::clone(written);
+        let write = ScriptedTool::new("write", move |_, _| {
+            written.fetch_add(1, Ordering::SeqCst);
+            async move {
+                if hangs {
+                    std::future::pending::<()>().await;
+                }
+                Ok("written".into())
+            }
+        });
+        let tools: Vec<Arc<dyn AgentTool>> = vec![Arc::new(write.with_effects(Effects::Once))];
+        named(name, tools)
+            .branches(|config| vec![Branch::new(config.clone()), Branch::new(config.clone())], Second)
+    };
+    let process = tokio::runtime::Runtime::new().unwrap();
+    let first = {
+        let _entered = process.enter();
+        Worker::start(agent(true))
+    };
+    let address = first.address;
+    server.register(address).await;
+    server.client().session(name, "s").explore("go").idempotency_key("group").send().await.unwrap();
+    while written.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    process.shutdown_background();
+    while std::net::TcpListener::bind(address).is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    Worker::start_at(agent(false), address)
+}
+
+fn asked(end: TurnEnd) -> Vec<agent_core::Question> {
+    match end {
+        TurnEnd::Waiting(questions) => questions,
+        other => panic!("no branch waits: {other:?}"),
+    }
+}
+
+/// A call that must run once and was cut off is asked about, in each branch, and nothing is selected before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_of_a_branch_that_was_cut_off_is_asked_about() {
+    let Some(server) = Server::start().await else { return };
+    let written = Arc::new(AtomicUsize::new(0));
+    let _worker = cut_off_while_writing(&server, "unknown", &written).await;
+    let session = server.client().session("unknown", "s");
+    let turn = session.explore("go").idempotency_key("group").send().await.unwrap();
+    let questions = asked(turn.wait().await.unwrap());
+    let ids: Vec<&str> = questions.iter().map(|q| q.id.as_str()).collect();
+    assert_eq!(ids, ["branch-0/c1", "branch-1/c1"]);
+    assert!(questions.iter().all(|q| q.outcome_unknown));
+    assert_eq!(session.questions().await.unwrap(), questions);
+    let refused = session.prompt("meanwhile").send().await.unwrap().wait().await;
+    assert!(matches!(refused, Err(ClientError::Refused(Refusal::WaitsForAnswers))), "{refused:?}");
+    let refused = session.answer("branch-2/c1".into(), Answer::Allow).await.unwrap().wait().await;
+    assert!(matches!(refused, Err(ClientError::Refused(Refusal::NotAsked { .. }))), "{refused:?}");
+
+    let left =
+        asked(session.answer("branch-0/c1".into(), Answer::Allow).await.unwrap().wait().await.unwrap());
+    assert_eq!(left.iter().map(|q| q.id.as_str()).collect::<Vec<_>>(), ["branch-1/c1"]);
+    let answer = session.answer("branch-1/c1".into(), Answer::deny("It may have been written.")).await;
+    let end = explored(answer.unwrap().wait().await.unwrap());
+    assert_eq!(end.selected().unwrap().reply.as_ref().unwrap().text(), "after 3 messages");
+    assert_eq!(written.load(Ordering::SeqCst), 2 + 1, "as often as it was allowed");
+    let said: Vec<_> = session.history().await.unwrap().llm_messages().map(Message::text).collect();
+    assert_eq!(said[2], "It may have been written.");
+    assert!(session.questions().await.unwrap().is_empty());
+    let events = session.events_from(0).await.unwrap().collect().await.unwrap();
+    let count = |test: fn(&AgentEvent) -> bool| events.iter().filter(|e| test(&e.event.event)).count();
+    assert_eq!(count(|e| matches!(e, AgentEvent::ParallelLoopStart(_))), 1);
+    assert_eq!(count(|e| matches!(e, AgentEvent::ParallelLoopEnd(_))), 1);
+    let end = ended(session.prompt("and now?").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.reply.unwrap().text(), "after 7 messages");
+}
+
+/// An abort ends a group that waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abort_ends_a_group_that_waits_for_answers() {
+    let Some(server) = Server::start().await else { return };
+    let written = Arc::new(AtomicUsize::new(0));
+    let _worker = cut_off_while_writing(&server, "given-up", &written).await;
+    let session = server.client().session("given-up", "s");
+    let turn = session.explore("go").idempotency_key("group").send().await.unwrap();
+    asked(turn.wait().await.unwrap());
+    session.abort().await.unwrap();
+    while !session.questions().await.unwrap().is_empty() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(session.history().await.unwrap().len(), 0);
+    let events = session.events_from(0).await.unwrap().collect().await.unwrap();
+    assert!(matches!(events.last().unwrap().event.event, AgentEvent::ParallelLoopEnd(_)));
+    let end = ended(session.prompt("and now?").send().await.unwrap().wait().await.unwrap());
+    assert_eq!(end.reply.unwrap().text(), "after 3 messages");
+    assert_eq!(written.load(Ordering::SeqCst), 2 + 1, "that of the prompt");
+}
+
 /// An abort ends all branches, selects none, and leaves the conversation and the waiting messages as they were.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abort_ends_all_branches() {

@@ -14,8 +14,9 @@ use serde_json::Value;
 use tokio::sync::AcquireError;
 
 use super::error::ApiError;
-use super::extract::{Body, Caller, InPath, Params};
-use crate::conversation::{Started, replay};
+use super::extract::{Body, Caller, InPath, Keyed, Params};
+use crate::conversation::requests::{Repeated, RequestId};
+use crate::conversation::{StartError, Started, replay};
 use crate::keys::Account;
 use crate::registry::OpenError;
 use crate::service::{Lifetime, Service};
@@ -198,10 +199,10 @@ pub(crate) struct Accepted {
 pub(super) async fn create(
     State(service): State<Service>,
     Caller(account): Caller,
-    Body(body): Body<NewConversation>,
+    Body(body, request): Body<NewConversation>,
 ) -> Result<(StatusCode, Json<ConversationBody>), ApiError> {
-    let created = service.create(&account, body.agent.as_deref(), Lifetime::Kept).await;
-    let of = created.map_err(|error| match error {
+    let created = service.create(&account, body.agent.as_deref(), Lifetime::Kept, request.as_ref()).await;
+    let (of, _) = created.map_err(|error| match error {
         OpenError::NoAgent(_) => {
             let text = "this server has no such agent; GET /v1/models lists those it has";
             ApiError::bad_request(text).at("agent")
@@ -322,27 +323,59 @@ pub(super) async fn prompt(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath(id): InPath<String>,
-    Body(body): Body<UserMessageBody>,
+    Body(body, request): Body<UserMessageBody>,
 ) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
-    check_budget(&service, &account)?;
-    let message = body.into_message()?;
-    let (_, started) =
-        service.start(&account, &SessionId::from(id), |agent| agent.send(message.clone())).await?;
-    Ok(accepted(&started?))
+    let mut message = body.into_message()?;
+    if let Some(request) = &request {
+        request.mark(&mut message);
+    }
+    run_once(&service, &account, &id.into(), request.as_ref(), |agent| agent.send(message.clone())).await
 }
 
 pub(super) async fn resume(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath(id): InPath<String>,
+    Keyed(request): Keyed,
 ) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
-    check_budget(&service, &account)?;
-    let (_, started) = service.start(&account, &SessionId::from(id), agent_core::AgentHandle::resume).await?;
-    Ok(accepted(&started?))
+    run_once(&service, &account, &id.into(), request.as_ref(), agent_core::AgentHandle::resume).await
 }
 
-pub(super) fn accepted(started: &Started) -> (StatusCode, Json<RunStarted>) {
-    (StatusCode::ACCEPTED, Json(RunStarted { after: started.after }))
+/// Starts a run, or returns the answer of an earlier request with the same key.
+async fn run_once(
+    service: &Service,
+    account: &Account,
+    id: &SessionId,
+    request: Option<&RequestId>,
+    start: impl Fn(&agent_core::AgentHandle) -> Result<agent_core::EventReceiver, agent_core::AgentError>
+    + Send
+    + Sync,
+) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
+    // A repeated request is answered also if the first one has used up the budget.
+    if let Some(request) = request
+        && let Some(after) = service.open(account, id).await?.requests.find(request)?
+    {
+        return Ok(accepted(after));
+    }
+    check_budget(service, account)?;
+    let (_, started) = service.start(account, id, request, start).await?;
+    began(started)
+}
+
+/// Returns the answer of a request whose run has begun now, or by an earlier request with the same key.
+pub(super) fn began(
+    started: Result<Started, StartError>,
+) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
+    match started {
+        Ok(Started { after, .. }) | Err(StartError::Repeated(Repeated::Done { after })) => {
+            Ok(accepted(after))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+pub(super) fn accepted(after: u64) -> (StatusCode, Json<RunStarted>) {
+    (StatusCode::ACCEPTED, Json(RunStarted { after }))
 }
 
 /// Refuses to start a run whose key has nothing left.
@@ -360,30 +393,40 @@ pub(super) async fn steer(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath(id): InPath<String>,
-    Body(body): Body<UserMessageBody>,
+    Body(body, request): Body<UserMessageBody>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let message = body.into_message()?;
-    queue(&service, &account, id, |agent| agent.steer(message)).await
+    queue(&service, &account, id, body, request.as_ref(), agent_core::AgentHandle::steer).await
 }
 
 pub(super) async fn follow_up(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath(id): InPath<String>,
-    Body(body): Body<UserMessageBody>,
+    Body(body, request): Body<UserMessageBody>,
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
-    let message = body.into_message()?;
-    queue(&service, &account, id, |agent| agent.follow_up(message)).await
+    queue(&service, &account, id, body, request.as_ref(), agent_core::AgentHandle::follow_up).await
 }
 
-/// Queues a message for the open run.
+/// Queues a message for the open run, unless an earlier request with the same key has.
 async fn queue(
     service: &Service,
     account: &Account,
     id: String,
-    queue: impl FnOnce(&agent_core::AgentHandle),
+    body: UserMessageBody,
+    request: Option<&RequestId>,
+    queue: impl FnOnce(&agent_core::AgentHandle, AgentMessage),
 ) -> Result<(StatusCode, Json<Accepted>), ApiError> {
+    let mut message = body.into_message()?;
     let conversation = service.open(account, &SessionId::from(id)).await?;
+    let status = if conversation.is_running() { Status::Running } else { Status::Idle };
+    let claim = request.map(|request| {
+        request.mark(&mut message);
+        conversation.requests.claim(request)
+    });
+    let mut claim = match claim.transpose() {
+        Err(Repeated::Done { .. }) => return Ok((StatusCode::ACCEPTED, Json(Accepted { status }))),
+        claim => claim?,
+    };
     if !conversation.is_running() {
         let text = "no run is open, so there is nothing to steer; prompt the conversation";
         return Err(ApiError::new(StatusCode::CONFLICT, "no_open_run", text));
@@ -395,7 +438,10 @@ async fn queue(
         );
         return Err(ApiError::over_bound("too_many_messages", text));
     }
-    queue(&agent);
+    queue(&agent, message);
+    if let Some(claim) = &mut claim {
+        claim.began(conversation.events.last());
+    }
     Ok((StatusCode::ACCEPTED, Json(Accepted { status: Status::Running })))
 }
 

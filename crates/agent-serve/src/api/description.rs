@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::auth::OPEN_ROUTES;
 use super::routes::{Answer, Body, Route, all, error_schema};
+use crate::conversation::requests::MAX_KEY;
 
 /// Returns the description.
 pub(super) fn document() -> Value {
@@ -62,6 +63,13 @@ fn operation(route: &Route, requests: &mut SchemaGenerator, answers: &mut Schema
         parameters.push(json!({
             "name": "Last-Event-ID", "in": "header", "required": false, "schema": schema,
             "description": "The number of the last event that the reader has",
+        }));
+    }
+    if route.method == "post" {
+        let schema = json!({"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[!-~]+$"});
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "required": false, "schema": schema,
+            "description": "A new value for each request. A request that is repeated with its key and its body is not performed twice and gets the first answer",
         }));
     }
     let content = match route.answer {

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::conversation::StartError;
+use crate::conversation::requests::Repeated;
 use crate::registry::OpenError;
 
 /// The header with the conversation that an answer or an error belongs to.
@@ -160,6 +161,22 @@ impl IntoResponse for ApiError {
     }
 }
 
+impl From<Repeated> for ApiError {
+    fn from(repeated: Repeated) -> Self {
+        match repeated {
+            Repeated::Differs => {
+                let text = "an earlier request with this Idempotency-Key asked something else; use a new key for each request";
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "idempotency_key_reused", text)
+            }
+            Repeated::InProgress | Repeated::Done { .. } => {
+                let text = "the first request with this Idempotency-Key is still being answered; try again";
+                Self::new(StatusCode::CONFLICT, "request_in_progress", text).retry_after(1)
+            }
+        }
+        .at("Idempotency-Key")
+    }
+}
+
 impl From<OpenError> for ApiError {
     fn from(error: OpenError) -> Self {
         match &error {
@@ -168,6 +185,7 @@ impl From<OpenError> for ApiError {
                 let text = "this server has no such agent; GET /v1/models lists those it has";
                 Self::new(StatusCode::NOT_FOUND, "model_not_found", text).at("model")
             }
+            OpenError::OtherRequest => Repeated::Differs.into(),
             OpenError::Full { .. } => {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", error.to_string()).retry_after(1)
             }
@@ -220,6 +238,7 @@ impl From<StartError> for ApiError {
                 "run_open",
                 "a run is open; steer it, queue a follow-up, abort it, or wait for its end",
             ),
+            StartError::Repeated(repeated) => repeated.into(),
             StartError::Closed => {
                 let text = "the conversation was released meanwhile; try again";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).retry_after(1)

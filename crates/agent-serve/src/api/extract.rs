@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
-use axum::http::{Extensions, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderValue, StatusCode, header};
 use futures_util::StreamExt as _;
 use serde::de::DeserializeOwned;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::auth::no_room;
 use super::error::ApiError;
+use crate::conversation::requests::{MAX_KEY, RequestId};
 use crate::keys::Account;
 use crate::service::Service;
 
@@ -31,9 +32,13 @@ fn caller(extensions: &Extensions) -> Result<Caller, ApiError> {
     caller.ok_or_else(|| ApiError::internal(&"a route was called without its authentication"))
 }
 
-/// A JSON body.
+/// A JSON body, and the id of its request if that has an idempotency key.
 #[derive(Debug)]
-pub(crate) struct Body<T>(pub(crate) T);
+pub(crate) struct Body<T>(pub(crate) T, pub(crate) Option<RequestId>);
+
+/// The id of a request without a body, if it has an idempotency key.
+#[derive(Debug)]
+pub(crate) struct Keyed(pub(crate) Option<RequestId>);
 
 /// The size up to which a body is parsed on an async thread, in bytes.
 const SMALL: usize = 64 << 10;
@@ -48,19 +53,49 @@ impl<T: DeserializeOwned + Send + 'static> FromRequest<Service> for Body<T> {
             let text = "send the body as JSON with Content-Type: application/json";
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", text));
         }
+        let key = idempotency_key(request.headers())?;
+        let path = request.uri().path().to_owned();
         let limit = service.inner.shared.limits.body_bytes;
         let Caller(account) = caller(request.extensions())?;
         let body = read(request, service, limit).await?;
-        let parsed = if body.bytes.len() <= SMALL {
-            serde_json::from_slice(&body.bytes)
+        let is_small = body.bytes.len() <= SMALL;
+        let parse = move || {
+            let id = key.and_then(|key| RequestId::new(key.as_bytes(), &path, &body.bytes));
+            serde_json::from_slice(&body.bytes).map(|value| Self(value, id))
+        };
+        let parsed = if is_small {
+            parse()
         } else {
-            let parse = tokio::task::spawn_blocking(move || serde_json::from_slice(&body.bytes));
+            let parse = tokio::task::spawn_blocking(parse);
             service.read(&account, parse).await?.map_err(|error| ApiError::internal(&error))?
         };
-        let value = parsed.map_err(|error| {
+        parsed.map_err(|error| {
             ApiError::bad_request(format!("the body is not what the route expects: {error}"))
-        })?;
-        Ok(Self(value))
+        })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Keyed {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let key = idempotency_key(&parts.headers)?;
+        Ok(Self(key.and_then(|key| RequestId::new(key.as_bytes(), parts.uri.path(), &[]))))
+    }
+}
+
+/// Returns the idempotency key of a request.
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<HeaderValue>, ApiError> {
+    let mut all = headers.get_all("idempotency-key").iter();
+    match (all.next(), all.next()) {
+        (None, _) => Ok(None),
+        (Some(key), None) if RequestId::new(key.as_bytes(), "", &[]).is_some() => Ok(Some(key.clone())),
+        _ => {
+            let text = format!(
+                "an Idempotency-Key is one header with 1 to {MAX_KEY} printable characters of ASCII without blanks"
+            );
+            Err(ApiError::bad_request(text).at("Idempotency-Key"))
+        }
     }
 }
 

@@ -12,9 +12,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::conversations::{RunStarted, accepted, check_budget};
+use super::conversations::{RunStarted, accepted, began, check_budget};
 use super::error::ApiError;
 use super::extract::{Body, Caller, InPath};
+use crate::conversation::requests::{Repeated, recorded_answer};
 use crate::service::Service;
 
 /// A question that a run waits for.
@@ -87,7 +88,7 @@ pub(crate) struct AnswerBody {
 }
 
 /// What the user decides.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum AnswerKind {
     /// The action may proceed
@@ -137,13 +138,27 @@ pub(super) async fn answer(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath((id, question)): InPath<(String, String)>,
-    Body(body): Body<AnswerBody>,
+    Body(body, request): Body<AnswerBody>,
 ) -> Result<(StatusCode, Json<RunStarted>), ApiError> {
     let id = SessionId::from(id);
     let conversation = service.open(&account, &id).await?;
+    if let Some(request) = &request
+        && let Some(after) = conversation.requests.find(request)?
+    {
+        return Ok(accepted(after));
+    }
     let asked = conversation.agent().questions().into_iter().find(|asked| asked.id.as_str() == question);
     let Some(asked) = asked else {
-        return Err(ApiError::not_found("the conversation does not wait for an answer to this question"));
+        // The question belongs to one answer, so the session needs no key of it.
+        let recorded = match &request {
+            Some(_) => recorded_answer(&service.session(&account, &id).await?, &question),
+            None => None,
+        };
+        return match recorded {
+            Some((answer, after)) if body.answer.clone().into_answer() == answer => Ok(accepted(after)),
+            Some(_) => Err(Repeated::Differs.into()),
+            None => Err(ApiError::not_found("the conversation does not wait for an answer to this question")),
+        };
     };
     if let Some(hash) = &body.hash
         && !asked.approval().is_some_and(|view| view.hash().matches(hash))
@@ -151,25 +166,29 @@ pub(super) async fn answer(
         let text = "the question is not about the call with this hash; show it again before you answer it";
         return Err(ApiError::new(StatusCode::CONFLICT, "question_changed", text).at("hash"));
     }
-    let answer = match body.answer {
-        AnswerKind::Allow | AnswerKind::AllowWith { .. } if asked.budget.is_some() => {
-            let text = "the question is about a budget, which only the operator of the server can raise";
-            return Err(ApiError::new(StatusCode::FORBIDDEN, "budget_question", text));
-        }
-        AnswerKind::Allow => Answer::Allow,
-        AnswerKind::AllowWith { arguments } if asked.call.is_some() => {
-            Answer::AllowWith(Value::Object(arguments))
-        }
-        AnswerKind::AllowWith { .. } => {
-            return Err(ApiError::bad_request("the question is not about a call, so it has no arguments"));
-        }
-        AnswerKind::Deny { reason } => Answer::deny(reason),
-    };
+    let answer = body.answer.into_answer();
+    if asked.budget.is_some() && !matches!(answer, Answer::Deny { .. }) {
+        let text = "the question is about a budget, which only the operator of the server can raise";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "budget_question", text));
+    }
+    if asked.call.is_none() && matches!(answer, Answer::AllowWith(_)) {
+        return Err(ApiError::bad_request("the question is not about a call, so it has no arguments"));
+    }
     if !matches!(answer, Answer::Deny { .. }) {
         check_budget(&service, &account)?;
     }
     drop(conversation);
     let start = |agent: &agent_core::AgentHandle| agent.answer(asked.id.clone(), answer.clone());
-    let (_, started) = service.start(&account, &id, start).await?;
-    Ok(accepted(&started?))
+    let (_, started) = service.start(&account, &id, request.as_ref(), start).await?;
+    began(started)
+}
+
+impl AnswerKind {
+    fn into_answer(self) -> Answer {
+        match self {
+            Self::Allow => Answer::Allow,
+            Self::AllowWith { arguments } => Answer::AllowWith(Value::Object(arguments)),
+            Self::Deny { reason } => Answer::deny(reason),
+        }
+    }
 }

@@ -5,6 +5,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::print_stderr,
     reason = "a test fails loudly, also in the functions it shares with others"
 )]
 
@@ -21,6 +22,7 @@ mod many;
 mod openai;
 mod questions;
 mod recovery;
+mod repeated;
 mod shutdown;
 mod support;
 mod vanished;

@@ -51,6 +51,9 @@ pub struct ParallelGroupRecord {
     /// The reason why none was selected, or why the judge's choice was not used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// The time at which the group ended; absent while it is open, and in sessions that an earlier version wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
     /// Whether this branch is the selected one.
     #[serde(default)]
     pub is_selected: bool,
@@ -68,6 +71,7 @@ impl ParallelGroupRecord {
             evaluation_usage: Usage::default(),
             judge_loop_id: None,
             reason: None,
+            ended_at: None,
             is_selected: false,
         }
     }

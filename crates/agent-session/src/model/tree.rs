@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use agent_core::fold::Fold;
-use agent_core::{History, LoopId, Usage};
+use agent_core::parallel::GroupSetup;
+use agent_core::{GroupMember, History, LoopId, Usage};
 
-use super::{HeadMark, Histories, LoopRecord, LoopStatus, Session, head_of};
+use super::{HeadMark, Histories, LoopRecord, LoopStatus, ParallelGroupRecord, Session, head_of};
 use crate::error::SessionError;
 
 impl Session {
@@ -59,6 +60,36 @@ impl Session {
                 record.status = LoopStatus::Interrupted;
             }
         }
+    }
+
+    /// Returns the number of groups that have started after each loop, as an agent counts them, and the groups that were cut
+    /// off. The ids of groups that an earlier version recorded do not derive from their place, so they are not continued.
+    pub(crate) fn groups(&self) -> (BTreeMap<LoopId, u64>, Vec<GroupSetup>) {
+        let mut counters = BTreeMap::<LoopId, u64>::new();
+        let (mut seen, mut open) = (BTreeSet::new(), Vec::new());
+        for record in self.loops.iter().filter(|record| record.session_id == self.session_id) {
+            let (Some(member), Some(group)) = (&record.group, &record.parallel_group) else { continue };
+            if !seen.insert(&member.group_id) {
+                continue;
+            }
+            *counters.entry(record.parent_loop_id.clone().unwrap_or_else(|| "".into())).or_default() += 1;
+            if group.ended_at.is_none() {
+                open.push((record, member, group));
+            }
+        }
+        let setup = |(record, member, group): (&LoopRecord, &GroupMember, &ParallelGroupRecord)| {
+            let parent = &record.parent_loop_id;
+            let count = counters.get(parent.as_ref().map_or("", LoopId::as_str)).copied().unwrap_or_default();
+            let at = |number| {
+                let (session, agent) = (self.session_id.clone(), record.agent_id.clone());
+                GroupSetup::at(session, agent, parent.clone(), number, record.started_at)
+            };
+            let mut setup = (0..count).map(at).find(|setup| setup.group_id == member.group_id)?;
+            setup.loop_ids = group.all_loop_ids.to_vec();
+            Some(setup)
+        };
+        let open = open.into_iter().filter_map(setup).collect();
+        (counters, open)
     }
 
     /// Returns the loops of this session that continue a loop.

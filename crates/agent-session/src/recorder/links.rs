@@ -24,21 +24,25 @@ impl Sessions {
 
     /// Stores the caller of a loop in the loop's session.
     pub(super) fn link_start(&self, start: &AgentStart) {
-        let Some(parent) = &start.parent_loop_id else { return };
-        // A continuation was started by no call. It is in its own session, or in a fork of its parent's session.
-        if start.continuation_kind.is_some() {
+        let (Some(caller), Some(slot)) = (self.caller_of(start), self.find(start.session_id.as_str())) else {
             return;
-        }
-        let parent_session = self.session_of(parent);
-        if parent_session == start.session_id {
-            return;
-        }
-        let Some(slot) = self.find(start.session_id.as_str()) else { return };
+        };
         slot.with(|tracked| {
             if tracked.recording.session.parent_spawn_ref.is_none() {
-                tracked.recording_mut().session.parent_spawn_ref = Some(spawned_by(parent_session, parent));
+                tracked.recording_mut().session.parent_spawn_ref = Some(caller);
             }
         });
+    }
+
+    /// Returns the caller of a loop that a call started in a session of its own.
+    pub(super) fn caller_of(&self, start: &AgentStart) -> Option<SpawnRef> {
+        let parent = start.parent_loop_id.as_ref()?;
+        // A continuation was started by no call. It is in its own session, or in a fork of its parent's session.
+        if start.continuation_kind.is_some() {
+            return None;
+        }
+        let parent_session = self.session_of(parent);
+        (parent_session != start.session_id).then(|| spawned_by(parent_session, parent))
     }
 
     /// Stores the session of a sub-agent in the loop of its caller. Returns the session if it is another one.

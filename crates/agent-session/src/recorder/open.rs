@@ -125,6 +125,7 @@ impl Inner {
 
     async fn save_one(&self, slot: &Arc<Slot>, after: AfterSave) -> Result<bool, SessionError> {
         let _entered = self.enter(slot).await;
+        self.complete_unwritten(slot).await?;
         // The semaphore is never closed.
         let _permit = SAVES.acquire().await;
         let taken = slot.with(|tracked| {

@@ -69,6 +69,11 @@ impl Owned {
         }
     }
 
+    /// Returns whether the agent or a sub-agent has written the session.
+    pub(super) fn has(&self, id: &SessionId) -> bool {
+        self.state().sessions.contains_key(id)
+    }
+
     /// Remembers that a record of a sub-agent could not be written.
     pub(super) fn fail(&self, run: &Run, error: &SessionError) {
         if let Some(parent) = Writing::of(run.setup()).parent {

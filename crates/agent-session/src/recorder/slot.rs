@@ -1,5 +1,6 @@
 //! One session of a recorder, and its two locks.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use agent_core::SessionId;
@@ -9,7 +10,7 @@ use super::release::{Release, StoredSession};
 use super::session_journal::SessionJournal;
 use crate::error::SessionError;
 use crate::model::recording::{Partial, Recording};
-use crate::store::{SessionReader, on_pool};
+use crate::store::{PendingWrite, SessionReader, on_pool};
 
 /// A session of a recorder.
 pub(super) struct Slot {
@@ -50,6 +51,8 @@ pub(super) struct Tracked {
     pub(super) unneeded: bool,
     /// The journals of the agents that write it.
     owners: Vec<Weak<Owner>>,
+    /// The records that loops appended before they were dropped, and that may not be written.
+    pub(super) unwritten: VecDeque<PendingWrite>,
     /// Reads what the recording has released.
     pub(super) reader: Option<SessionReader>,
 }
@@ -69,6 +72,7 @@ impl Tracked {
             unsaved: changed,
             unneeded: false,
             owners: Vec::new(),
+            unwritten: VecDeque::new(),
             reader,
         }
     }

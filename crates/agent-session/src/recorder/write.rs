@@ -1,7 +1,10 @@
 //! The implementation of the agent's journal.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, PoisonError};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use agent_core::journal::{GroupEntry, Journal, JournalEntry, JournalError, JournalWarning, RecordedLoop};
 use agent_core::run::{ReadMessagesError, Run, StoredMessages};
@@ -10,6 +13,7 @@ use async_trait::async_trait;
 
 use super::Inner;
 use super::groups::{session_of_group, session_of_start};
+use super::open::AfterSave;
 use super::owned::{Owned, Writing};
 use super::release::{self, StoredSession};
 use super::session_journal::{SessionJournal, session_of_entry};
@@ -59,17 +63,7 @@ impl Journal for RecordingJournal {
         session: &SessionId,
         loop_id: &LoopId,
     ) -> Result<RecordedLoop, JournalError> {
-        let unread = |error: SessionError| JournalError::new(error.to_string(), Some(Box::new(error)));
-        let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
-        // From the store, because the memory may have released messages.
-        match store.load_session(session.as_str()).await {
-            Ok(loaded) => {
-                let loop_id = loop_id.clone();
-                on_pool(move || loaded.recorded_loop(&loop_id)).await.map_err(unread)
-            }
-            Err(SessionError::NotFound { .. }) => Ok(RecordedLoop::Absent),
-            Err(error) => Err(unread(error)),
-        }
+        self.read_loop(session, loop_id).await.map_err(unwritten)
     }
 
     fn stored_messages(&self, run: &Run) -> Option<Arc<dyn StoredMessages>> {
@@ -126,6 +120,43 @@ impl RecordingJournal {
         }
     }
 
+    /// Reads from the store what is recorded about a loop, because the memory may have released messages. All that is
+    /// found is durable.
+    async fn read_loop(&self, id: &SessionId, loop_id: &LoopId) -> Result<RecordedLoop, SessionError> {
+        let Some(store) = &self.inner.store else { return Ok(RecordedLoop::Unknown) };
+        if let Some(slot) = self.inner.sessions.find(id.as_str()) {
+            // The run may have been dropped while a record was written. A save completes it.
+            self.inner.save_in_task(&slot, AfterSave::Continue).await?;
+        }
+        let loaded = match store.load_session(id.as_str()).await {
+            Ok(loaded) => loaded,
+            Err(SessionError::NotFound { .. }) => return Ok(RecordedLoop::Absent),
+            Err(error) => return Err(error),
+        };
+        if self.owned.has(id) {
+            // A record could not be written or flushed. Opening the session reads and flushes the stored records.
+            self.reopen(store, id, || loaded.clone().into_session()).await?;
+        }
+        let loop_id = loop_id.clone();
+        on_pool(move || loaded.recorded_loop(&loop_id)).await
+    }
+
+    /// Opens a session of the agent again after a record of it could not be written.
+    async fn reopen(
+        &self,
+        store: &Arc<dyn SessionStore>,
+        id: &SessionId,
+        stored: impl Fn() -> Session,
+    ) -> Result<(), SessionError> {
+        loop {
+            let slot = self.inner.sessions.slot(id);
+            let _entered = self.inner.enter(&slot).await;
+            if !slot.is_gone() {
+                return self.inner.open(store, &slot, stored).await;
+            }
+        }
+    }
+
     async fn write_group(&self, entry: GroupEntry<'_>) -> Result<(), SessionError> {
         let Some(id) = session_of_group(entry.event) else { return Ok(()) };
         // At the end of a group, its session usually exists.
@@ -154,7 +185,15 @@ impl RecordingJournal {
                 self.inner.sessions.link_start(start);
             }
         };
-        self.record(id, &Writing::of(setup), || session_of_entry(entry), write, written).await?;
+        let new = || {
+            let mut session = session_of_entry(entry);
+            if let Some(AgentEvent::AgentStart(start)) = entry.events.first() {
+                // From the first record on, so that the sessions of a tree are known after a crash.
+                session.parent_spawn_ref = self.inner.sessions.caller_of(start);
+            }
+            session
+        };
+        self.record(id, &Writing::of(setup), new, write, written).await?;
         for event in entry.events {
             match event {
                 AgentEvent::ToolExecutionEnd(end) => self.end_child(end).await,
@@ -194,7 +233,7 @@ impl RecordingJournal {
             let slot = self.inner.sessions.slot(id);
             let _entered = self.inner.enter(&slot).await;
             // It may have been closed in between; then another slot opens it again.
-            if slot.is_gone() {
+            if slot.is_gone() || self.inner.complete_unwritten(&slot).await.is_err() || slot.is_gone() {
                 continue;
             }
             if slot.with(|tracked| tracked.journal.is_some()) != Some(true) {
@@ -217,17 +256,84 @@ impl RecordingJournal {
                 }
             }
         };
-        if let Some(pending) = pending
-            && let Err(error) = pending.await
-        {
-            self.inner.discard(&slot).await;
-            return Err(error);
+        match pending {
+            Some(pending) => self.inner.complete(&slot, pending).await,
+            None => Ok(()),
         }
-        Ok(())
+    }
+}
+
+/// How long a caller waits for the record of a loop that was dropped.
+const UNWRITTEN_WAIT: Duration = Duration::from_millis(250);
+
+/// A record that is appended and not written. If its loop is dropped, the next caller waits for it.
+struct Unwritten<'a> {
+    slot: &'a Slot,
+    pending: Option<PendingWrite>,
+}
+
+impl Drop for Unwritten<'_> {
+    fn drop(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.slot.with(|tracked| tracked.unwritten.push_back(pending));
+        }
     }
 }
 
 impl Inner {
+    /// Waits until a record is written. A session whose memory is ahead of its store is removed.
+    async fn complete(&self, slot: &Arc<Slot>, pending: PendingWrite) -> Result<(), SessionError> {
+        let written = {
+            let mut unwritten = Unwritten { slot, pending: Some(pending) };
+            let written = poll_fn(|cx| match &mut unwritten.pending {
+                Some(pending) => pending.as_mut().poll(cx),
+                None => Poll::Ready(Ok(())),
+            });
+            let written = written.await;
+            unwritten.pending = None;
+            written
+        };
+        if written.is_err() {
+            self.discard(slot).await;
+        }
+        written
+    }
+
+    /// Waits for the records of loops that were dropped before their records were written. The caller has entered the slot. Of a
+    /// write that does not end, the outcome is unknown: the session is removed, and the next caller opens it again.
+    pub(super) async fn complete_unwritten(&self, slot: &Arc<Slot>) -> Result<(), SessionError> {
+        while let Some(pending) = slot.with(|tracked| tracked.unwritten.pop_front()).flatten() {
+            let (mut unwritten, begun) = (Unwritten { slot, pending: Some(pending) }, Instant::now());
+            let written = poll_fn(|cx| {
+                let Some(pending) = &mut unwritten.pending else { return Poll::Ready(None) };
+                match pending.as_mut().poll(cx) {
+                    Poll::Ready(written) => Poll::Ready(Some(written)),
+                    Poll::Pending if begun.elapsed() >= UNWRITTEN_WAIT => Poll::Ready(None),
+                    // Without a timer, which the caller's runtime may not have.
+                    Poll::Pending => {
+                        cx.waker().wake_by_ref();
+                        Poll::Pending
+                    }
+                }
+            });
+            let written = written.await;
+            unwritten.pending = None;
+            drop(unwritten);
+            match written {
+                Some(Ok(())) => {}
+                Some(Err(error)) => {
+                    self.discard(slot).await;
+                    return Err(error);
+                }
+                None => {
+                    self.discard(slot).await;
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Drops what a run does not need after a compaction, if the store can read it back.
     async fn release_messages(&self, id: &SessionId, run: &Run) -> Result<(), SessionError> {
         let Some(slot) = self.sessions.find(id.as_str()) else { return Ok(()) };

@@ -93,6 +93,7 @@ fn full() -> Session {
             evaluation_usage: Usage::default(),
             judge_loop_id: Some("s-1.a.3".into()),
             reason: Some("it is best".into()),
+            ended_at: Some(Timestamp(2)),
             is_selected: true,
         }),
         open_run: Some(OpenRun::Foreign(json!({}))),

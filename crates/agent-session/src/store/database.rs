@@ -51,7 +51,7 @@ pub(super) struct Encoded {
 impl Encoded {
     pub(super) fn new(session: &Session) -> Result<Self, SessionError> {
         let (mut lines, mut bytes) = (Vec::new(), 0);
-        write_lines(session, |line| {
+        write_lines(session, None, |line| {
             bytes += line.len() as u64;
             lines.push(line.to_vec());
             Ok(())

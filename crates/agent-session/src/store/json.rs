@@ -29,6 +29,7 @@ use agent_core::SessionId;
 
 pub use listing::AgentSessions;
 
+use super::journal::SavedJournal;
 use super::write_lock::{self, WriteLock};
 use super::{BlockingSessionStore, BlockingSessionWriter, FoundSessions, Salvaged, SessionQuery, files, id};
 use crate::error::SessionError;
@@ -106,21 +107,22 @@ impl JsonStore {
     pub fn save_session(&self, session: &Session) -> Result<(), SessionError> {
         let id = session.session_id.as_str();
         let _lock = self.lock(id)?;
-        let merged = match self.read(id) {
-            Ok(loaded) => session.clone().merged_into(loaded.into_session()),
-            Err(SessionError::NotFound { .. }) => session.clone(),
+        let (merged, saved) = match self.read_files(id) {
+            Ok((loaded, saved)) => (session.clone().merged_into(loaded.into_session()), saved),
+            Err(SessionError::NotFound { .. }) => (session.clone(), None),
             Err(other) => return Err(other),
         };
         let journal = self.journal_of(id)?;
         files::remove_empty(&journal)?;
-        self.replace(&merged)?;
+        self.replace(&merged, saved)?;
         files::remove(&journal)
     }
 
-    /// Replaces the readable file atomically, and returns the digest of its lines. The caller holds the lock.
-    pub(crate) fn replace(&self, session: &Session) -> Result<u32, SessionError> {
+    /// Replaces the readable file atomically, and returns the digest of its lines. `journal` is the one whose records the
+    /// session contains. The caller holds the lock.
+    fn replace(&self, session: &Session, journal: Option<SavedJournal>) -> Result<u32, SessionError> {
         let path = self.path_of(&session.session_id)?;
-        files::replace_by(&path, |file| form2::write(session, &path, file))
+        files::replace_by(&path, |file| form2::write(session, journal, &path, file))
     }
 
     /// Loads a session from its file and the later records of its journal. A loop that is open although no process writes it

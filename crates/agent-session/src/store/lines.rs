@@ -56,6 +56,11 @@ pub(crate) fn is_sealed(line: &[u8]) -> bool {
     line.starts_with(BEFORE)
 }
 
+/// Returns whether a line is text as it is written, changed or not. What a crash leaves instead has other bytes.
+pub(crate) fn is_text(line: &[u8]) -> bool {
+    !line.iter().any(u8::is_ascii_control) && std::str::from_utf8(line).is_ok()
+}
+
 /// Checks a line and returns its members: the object without its opening brace and the checksum.
 ///
 /// # Errors

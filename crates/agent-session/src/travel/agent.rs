@@ -101,6 +101,16 @@ fn arrive(agent: &AgentHandle, session: &Session, point: Option<&Point>) -> Resu
             *counter = n.max(*counter);
         }
     }
+    let (mut groups, open) = session.groups();
+    if same {
+        for (parent, n) in std::mem::take(&mut snapshot.group_counters) {
+            let counter = groups.entry(parent).or_insert(0);
+            *counter = n.max(*counter);
+        }
+    } else {
+        snapshot.open_groups = open;
+    }
+    snapshot.group_counters = groups;
     // The loop of the last remaining message.
     let last = path.iter().rev().filter(|step| step.own > 0).find_map(|step| session.loops.get(step.at));
     snapshot.agent_id = session.agent_id.clone();

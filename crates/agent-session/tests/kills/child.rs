@@ -16,12 +16,12 @@ use agent_core::run::ChildEnd;
 use agent_core::testing::ScriptedTool;
 use agent_core::tool::{ChildRun, Tools};
 use agent_core::{
-    AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, BranchSpec, CancellationToken,
-    Completion, Effects, EventSender, EventSink, LlmJudgeEvaluation, LoopId, Message, ModelConfig,
-    ModelRequest, ProviderError, RunEnd, SessionId, StopReason, StreamEvent, StreamProvider, ToolContext,
-    ToolError, ToolResult,
+    AgentError, AgentEvent, AgentLoopConfig, AgentMessage, AgentTool, Answer, BasicAgent, BranchEnd,
+    BranchSpec, CancellationToken, Completion, Effects, EventSender, EventSink, LlmJudgeEvaluation, LoopId,
+    Message, ModelConfig, ModelRequest, ParallelError, ProviderError, QuestionId, RunEnd, SessionId,
+    StopReason, StreamEvent, StreamProvider, ToolContext, ToolError, ToolResult,
 };
-use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionRecorder};
+use agent_session::{LoopRecord, LoopStatus, RestoreSession, Session, SessionError, SessionRecorder};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -266,7 +266,11 @@ impl Journal for Slow {
         writeln!(out, "\nack {safe}").and_then(|()| out.flush()).unwrap();
         if rests {
             let recorder = self.recorder.clone();
-            recorder.save().await.unwrap();
+            // A panic here would be the result of a helper's call.
+            if let Err(error) = recorder.save().await {
+                writeln!(out, "\nthe session was not saved: {error}").unwrap();
+                std::process::exit(1);
+            }
         }
         tokio::time::sleep(Duration::from_millis(1)).await;
         Ok(())
@@ -310,12 +314,16 @@ pub(crate) async fn live() {
         .with_tool(tool("put", Effects::Idempotent))
         .with_tool(Helpers);
     let (mut done, mut safe, mut open, mut explored) = (0, 0, false, false);
-    if let Ok(loaded) = store.load_session(SESSION) {
-        safe = events_of(&loaded);
-        open = loaded.open_run().unwrap().is_some();
-        done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
-        explored = has_explored(&loaded);
-        agent = agent.restore_unrecorded(&loaded).unwrap();
+    match store.load_session(SESSION) {
+        Ok(loaded) => {
+            safe = events_of(&loaded);
+            open = loaded.open_run().unwrap().is_some();
+            done = prompted(&loaded).filter(|r| r.status == LoopStatus::Completed).count();
+            explored = has_explored(&loaded);
+            agent = agent.restore_unrecorded(&loaded).unwrap();
+        }
+        Err(SessionError::NotFound { .. }) => {}
+        Err(error) => panic!("the session does not load: {error}"),
     }
     let recorder = SessionRecorder::attach(&mut agent, store);
     let inner = agent.config().services.journal.unwrap();
@@ -336,9 +344,7 @@ pub(crate) async fn live() {
     if !explored {
         let mut judge = agent.config();
         judge.services.provider = Arc::new(Judge);
-        let ways = ["b0", "b1"].map(|branch| BranchSpec::asking(format!("{WAY}{branch}")));
-        let judge = LlmJudgeEvaluation::new(judge);
-        agent.explore_and_adopt(ways, judge, EventSender::none()).await.unwrap();
+        explore(&agent, &LlmJudgeEvaluation::new(judge), seed).await;
     }
     {
         let _during = During::begin(&WRITES);
@@ -346,13 +352,44 @@ pub(crate) async fn live() {
     }
 }
 
+fn nth_answer(n: usize) -> Answer {
+    if n.is_multiple_of(2) { Answer::Allow } else { Answer::deny(UNKNOWN) }
+}
+
+/// Answers the questions of a run until it completes. A run that a fault ends otherwise ends the child.
 async fn finish(agent: &BasicAgent, seed: usize) {
     let mut n = seed;
-    while let Some(RunEnd::Suspended(questions)) = agent.finish().await {
-        n += 1;
-        let answer =
-            if n.is_multiple_of(2) { Answer::Allow } else { Answer::Deny { reason: UNKNOWN.to_owned() } };
-        drop(agent.answer(questions[0].id.clone(), answer).unwrap());
+    loop {
+        match agent.finish().await {
+            Some(RunEnd::Suspended(questions)) => {
+                n += 1;
+                drop(agent.answer(questions[0].id.clone(), nth_answer(n)).unwrap());
+            }
+            Some(RunEnd::Completed(_)) => return,
+            end => panic!("the run ended: {end:?}"),
+        }
+    }
+}
+
+/// Explores two ways, and answers what the branches ask.
+async fn explore(agent: &BasicAgent, judge: &LlmJudgeEvaluation, seed: usize) {
+    let mut answers: [Vec<(QuestionId, Answer)>; 2] = Default::default();
+    loop {
+        let ways = ["b0", "b1"].iter().zip(&answers).map(|(branch, answers)| {
+            let spec = BranchSpec::asking(format!("{WAY}{branch}"));
+            answers.iter().fold(spec, |spec, (id, answer)| spec.answering(id.clone(), answer.clone()))
+        });
+        let error = match agent.explore_and_adopt(ways, judge, EventSender::none()).await {
+            Ok(_) => return,
+            Err(AgentError::Branches(error)) => error,
+            Err(error) => panic!("{error}"),
+        };
+        assert!(matches!(*error, ParallelError::Waiting { .. }), "{error}");
+        for (n, (outcome, answers)) in error.outcomes().iter().zip(&mut answers).enumerate() {
+            if let BranchEnd::Suspended { questions } = &outcome.end {
+                answers.extend(questions.iter().map(|q| (q.id.clone(), nth_answer(seed + n))));
+            }
+        }
     }
 }
 

@@ -93,15 +93,9 @@ impl Reference {
         }
 
         assert_eq!(helpers(store, &session, &closed), 2);
-        let groups = groups(&session);
+        one_group(&session);
         let allowed = |call: &str| answers.iter().filter(|(id, a)| id == call && *a == Answer::Allow).count();
         for ((tool, call), lines) in effects(home) {
-            if let Some(keys) = groups.get(call.as_str()) {
-                // Each group has a branch of its own with this call, and no branch is continued.
-                assert!(lines.keys.values().all(|(begins, _)| *begins == 1), "{call}: {:?}", lines.keys);
-                assert!(lines.keys.len() <= *keys, "{call} ran in {:?} of {keys} branches", lines.keys);
-                continue;
-            }
             assert_eq!(lines.keys.len(), 1, "the key of {call} is always the same: {:?}", lines.keys);
             let (begins, ends) = lines.sum();
             let asked = answers.iter().any(|(id, _)| *id == call);
@@ -148,13 +142,14 @@ fn helpers(store: &dyn BlockingSessionStore, session: &Session, closed: &BTreeSe
     links.len()
 }
 
-/// The number of branches with each call. All groups but the last one were cut off.
-fn groups(session: &Session) -> BTreeMap<&'static str, usize> {
+/// The group that was cut off is the only one, with one judge and one selection.
+fn one_group(session: &Session) {
     let is_branch = |r: &&LoopRecord| r.parallel_group.is_some();
     let branches: Vec<_> = session.loops.iter().filter(is_branch).collect();
     let selected = branches.iter().filter(|r| r.parallel_group.as_ref().is_some_and(|g| g.is_selected));
-    assert_eq!(selected.count(), 1);
-    BTreeMap::from(["b0", "b1"].map(|call| (call, branches.len() / 2)))
+    assert_eq!((branches.len(), selected.count()), (2, 1));
+    let is_judge = |r: &&LoopRecord| r.group.is_some() && r.parallel_group.is_none();
+    assert_eq!(session.loops.iter().filter(is_judge).count(), 1);
 }
 
 /// The answers that the helpers got.

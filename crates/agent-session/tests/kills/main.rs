@@ -11,6 +11,7 @@
 )]
 
 mod child;
+mod faults;
 mod judge;
 #[path = "../scene/mod.rs"]
 mod scene;
@@ -18,7 +19,7 @@ mod scene;
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use judge::Reference;
@@ -30,8 +31,8 @@ const GO: &str = "go";
 /// Kills unless `LOOPTREE_KILLS` says otherwise.
 const KILLS: usize = 24;
 
-/// How long one child may take. It takes about a second.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long one child may take. It takes about a second, and half a minute beside strace.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// What a process did when it was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,16 +83,47 @@ fn the_child_works_until_it_is_done_or_killed() {
     }
 }
 
-fn start(dir: &Path) -> Child {
+/// The child in this folder, started by another program or as its first argument, which is this test.
+fn child_command(mut program: Command, dir: &Path) -> Command {
     std::fs::write(dir.join(child::PHASE), [Phase::Between.letter()]).unwrap();
-    Command::new(std::env::current_exe().unwrap())
+    program
         .args(["--exact", "the_child_works_until_it_is_done_or_killed", "--ignored", "--nocapture"])
         .current_dir(dir)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::inherit());
+    program
+}
+
+/// Starts a child whose output is read all the while, so that a full pipe does not hold it.
+fn start(mut command: Command) -> (Child, std::thread::JoinHandle<String>) {
+    let mut process = command.spawn().unwrap();
+    let mut out = process.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        out.read_to_end(&mut text).unwrap();
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    (process, reader)
+}
+
+/// Waits for the end of a child, and returns it with its output.
+fn end_of(mut process: Child, reader: std::thread::JoinHandle<String>) -> (ExitStatus, String) {
+    let begun = Instant::now();
+    while process.try_wait().unwrap().is_none() {
+        if begun.elapsed() > PATIENCE {
+            process.kill().unwrap();
+            panic!("the child does not end");
+        }
+        pause(2_000);
+    }
+    (process.wait().unwrap(), reader.join().unwrap())
+}
+
+/// Runs a child to its end.
+fn watch(command: Command) -> (ExitStatus, String) {
+    let (process, reader) = start(command);
+    end_of(process, reader)
 }
 
 /// What a child came to.
@@ -102,14 +134,7 @@ enum End {
 
 /// A child that is killed at a random moment of this phase, where it gets there; `None` lets it live.
 fn one_life(dir: &Path, target: Option<Phase>, random: &mut Random) -> (End, usize) {
-    let mut process = start(dir);
-    let mut out = process.stdout.take().unwrap();
-    // Read all the while, so that a full pipe does not hold the child.
-    let reader = std::thread::spawn(move || {
-        let mut text = Vec::new();
-        out.read_to_end(&mut text).unwrap();
-        String::from_utf8_lossy(&text).into_owned()
-    });
+    let (mut process, reader) = start(child_command(Command::new(std::env::current_exe().unwrap()), dir));
     let begun = Instant::now();
     if let Some(target) = target {
         pause(random.below(300_000));
@@ -120,12 +145,7 @@ fn one_life(dir: &Path, target: Option<Phase>, random: &mut Random) -> (End, usi
         pause(random.below(if target == Phase::Write { 1_500 } else { 6_000 }));
         process.kill().unwrap();
     }
-    while target.is_none() && process.try_wait().unwrap().is_none() {
-        assert!(begun.elapsed() < PATIENCE, "the child does not end");
-        pause(2_000);
-    }
-    let status = process.wait().unwrap();
-    let text = reader.join().unwrap();
+    let (status, text) = end_of(process, reader);
     let killed = status.signal() == Some(9);
     assert!(killed || status.success(), "the child failed: {status}\n{text}");
     (if killed { End::Killed(Phase::of(dir)) } else { End::Done }, acknowledged(&text))
@@ -204,13 +224,41 @@ fn killed_at_any_moment_a_session_on_postgres_resumes_to_the_history_of_an_undis
     }
 }
 
-fn kill_and_resume(kind: Kind) {
-    let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+#[test]
+#[ignore = "takes minutes: `cargo xtask faults` runs it"]
+fn a_fault_at_a_system_call_loses_nothing_that_was_acknowledged() {
+    faults::at_system_calls(Kind::Json);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+#[ignore = "takes minutes: `cargo xtask faults --store sqlite` runs it"]
+fn a_fault_at_a_system_call_loses_nothing_in_sqlite() {
+    faults::at_system_calls(Kind::Sqlite);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+#[ignore = "takes minutes: `cargo xtask faults --store postgres` runs it"]
+fn a_reply_that_is_swallowed_cut_or_repeated_loses_nothing_on_postgres() {
+    if scene::postgres::is_there() {
+        faults::at_replies();
+    }
+}
+
+/// The seed of the choices, which a run that is to be repeated is told.
+fn seed() -> u64 {
     let seed = std::env::var("LOOPTREE_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
         now.as_nanos() as u64 | 1
     });
     println!("LOOPTREE_SEED={seed}");
+    seed
+}
+
+fn kill_and_resume(kind: Kind) {
+    let kills = std::env::var("LOOPTREE_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(KILLS);
+    let seed = seed();
     let mut random = Random(seed);
     let dir = tempfile::tempdir().unwrap();
     let calm = dir.path().join("calm");

@@ -16,6 +16,7 @@ async fn recorded(address: &Address) -> (PostgresStore, LoadedSession) {
     let recorder = SessionRecorder::attach(&mut agent, store.clone());
     perform(&agent, &[Act::Prompt(100), Act::Prompt(2)]).await;
     recorder.save().await.unwrap();
+    address.sql("CREATE TABLE earlier AS SELECT sealed FROM sessions");
     perform(&agent, &[Act::Prompt(3)]).await;
     // As a killed process leaves it.
     std::mem::forget((recorder, agent));
@@ -106,6 +107,15 @@ fn rows_that_are_missing_moved_or_of_another_session_are_noticed_and_the_rest_is
             );
         }
         assert_eq!(*store.load_session("s-1").await.unwrap(), *whole);
+        // The summary of an earlier state: the rows are counted as they are there.
+        address.sql("CREATE TABLE kept_sealed AS SELECT sealed FROM sessions");
+        address.sql("UPDATE sessions SET sealed = (SELECT sealed FROM earlier)");
+        let error = store.load_session("s-1").await.unwrap_err();
+        assert!(error.to_string().contains("salvage"), "{error}");
+        let salvaged = store.salvage_session("s-1").await.unwrap();
+        assert_eq!(salvaged.losses.len(), 1, "{:?}", salvaged.losses);
+        assert_eq!(salvaged.session.history().unwrap(), whole.history().unwrap());
+        address.sql("UPDATE sessions SET sealed = (SELECT sealed FROM kept_sealed)");
         // The rows of one session under the name of another.
         address.sql("UPDATE sessions SET id = 's-2'");
         let moved = store.load_session("s-2").await;

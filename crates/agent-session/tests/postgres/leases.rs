@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use agent_core::testing::{ScriptedProvider, ScriptedReply, ScriptedTool};
-use agent_core::{BasicAgent, ExecutionLimits, ModelConfig};
+use agent_core::{BasicAgent, Effects, ExecutionLimits, ModelConfig};
 use agent_session::{
     LoopStatus, PostgresStore, RestoreSession as _, SessionError, SessionRecorder, SessionStore as _,
 };
 
 use super::scene::postgres::Address;
-use super::scene::{block_on, test_in};
+use super::scene::{Delegating, block_on, test_in};
 use super::{address, answering};
 
 /// The lease of the processes that are killed or stopped.
@@ -55,8 +55,12 @@ fn a_child_writes_rounds_until_it_is_killed_or_refused() {
 }
 
 fn child(dir: &Path, address: &Address) -> Child {
+    child_of(dir, address, "a_child_writes_rounds_until_it_is_killed_or_refused")
+}
+
+fn child_of(dir: &Path, address: &Address, test: &str) -> Child {
     std::fs::write(dir.join(GO), format!("{}\n{}", address.url, address.schema)).unwrap();
-    let name = test_in(module_path!(), "a_child_writes_rounds_until_it_is_killed_or_refused");
+    let name = test_in(module_path!(), test);
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &name, "--ignored", "--nocapture"])
         .current_dir(dir)
@@ -69,8 +73,12 @@ fn child(dir: &Path, address: &Address) -> Child {
 
 /// Waits until the session has some records.
 fn until_written(address: &Address) {
+    until_written_where(address, "records > 5");
+}
+
+fn until_written_where(address: &Address, condition: &str) {
     let begun = Instant::now();
-    while address.sql("SELECT records FROM sessions WHERE records > 5").is_empty() {
+    while address.sql(&format!("SELECT records FROM sessions WHERE {condition}")).is_empty() {
         assert!(begun.elapsed() < Duration::from_secs(60), "the child writes nothing");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -107,6 +115,82 @@ fn a_session_of_a_killed_writer_is_free_when_its_lease_has_ended_and_not_before(
         assert!(waited + Duration::from_millis(300) > LEASE / 2, "the lease ended after {waited:?}");
         assert!(found.loops[0].messages.len() > 5);
         assert_eq!(store.load_session("s-1").await.unwrap().loops[0].status, LoopStatus::Interrupted);
+    });
+}
+
+/// An agent whose sub-agent replies as `provider` does.
+fn with_sub_agent(provider: ScriptedProvider) -> BasicAgent {
+    let tool = ScriptedTool::new("wait", |_, _| async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        Ok(agent_core::ToolResult::text("ok"))
+    });
+    let call = ScriptedReply::call("d", "delegate", serde_json::json!({}));
+    BasicAgent::new(ModelConfig::default())
+        .with_session_id("s-1")
+        .with_provider(ScriptedProvider::responding(move |request| match request.messages().count() {
+            1 => call.clone(),
+            _ => "Done.".into(),
+        }))
+        .with_tool(Delegating(provider, Some(tool.with_effects(Effects::ReadOnly))))
+}
+
+/// Records a sub-agent that works until the process is killed.
+#[test]
+#[ignore = "the child of another test"]
+fn a_child_has_a_sub_agent_that_works_until_it_is_killed() {
+    let Ok(text) = std::fs::read_to_string(GO) else { return };
+    let (url, schema) = text.split_once('\n').unwrap();
+    let address = Address { url: url.to_owned(), schema: schema.to_owned() };
+    block_on(async {
+        let calls = ScriptedProvider::responding(|_| ScriptedReply::call("c", "wait", serde_json::json!({})));
+        let mut agent = with_sub_agent(calls);
+        let _recorder = SessionRecorder::attach(&mut agent, open(&address).await);
+        let _ = agent.chat("Go.").await;
+    });
+}
+
+/// The lease of a caller ends before that of its sub-agent. The caller is not restored until both have ended, then this process has
+/// both, and the run is resumed to its end.
+#[test]
+fn the_leases_of_a_caller_and_its_sub_agent_are_taken_together() {
+    let Some(address) = address("tree") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    block_on(async {
+        let (store, other) = (open(&address).await, open(&address).await);
+        let mut child =
+            child_of(dir.path(), &address, "a_child_has_a_sub_agent_that_works_until_it_is_killed");
+        until_written_where(&address, "parent IS NOT NULL AND records > 5");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        // As if the sub-agent had written last.
+        address.sql("UPDATE leases SET expires_at = expires_at - interval '500 ms' WHERE id = 's-1'");
+        let sub_agent = address.sql("SELECT id FROM sessions WHERE parent IS NOT NULL").remove(0).unwrap();
+        let mut refusals = Vec::new();
+        let (agent, recorder) = loop {
+            let agent = with_sub_agent(ScriptedProvider::responding(|_| "Out.".into()));
+            match agent.restore_session(store.clone(), "s-1").await {
+                Ok(restored) => break restored,
+                Err(SessionError::Locked { lock }) => refusals.push(lock),
+                Err(other) => panic!("{other}"),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        };
+        assert!(refusals.iter().any(|lock| lock.contains(&sub_agent)), "{refusals:?}");
+        assert!(
+            refusals.iter().all(|lock| lock.contains(" s more") && !lock.contains(" 0.0 s")),
+            "{refusals:?}"
+        );
+        // The session of the sub-agent is not free for others, although it is not open yet.
+        let refused = other.write_session(&sub_agent).await;
+        assert!(matches!(refused, Err(SessionError::Locked { .. })), "{refused:?}");
+        tokio::time::sleep(LEASE + Duration::from_millis(200)).await;
+        let refused = other.write_session(&sub_agent).await;
+        assert!(matches!(refused, Err(SessionError::Locked { .. })), "its lease is renewed: {refused:?}");
+        let end = agent.resume().unwrap().end().await;
+        assert!(end.is_completed(), "{end:?}");
+        recorder.close().await.unwrap();
+        assert!(other.write_session(&sub_agent).await.is_ok());
+        assert!(other.write_session("s-1").await.is_ok());
     });
 }
 

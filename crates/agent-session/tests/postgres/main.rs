@@ -27,6 +27,8 @@ mod lists;
 mod processes;
 #[path = "../search.rs"]
 mod search;
+#[path = "../told.rs"]
+mod told;
 #[path = "../travel.rs"]
 mod travel;
 #[path = "../waiting.rs"]

@@ -1,16 +1,14 @@
 //! A server that is killed, that is away, and that does not answer.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agent_session::{
     PostgresStore, RestoreSession as _, SessionError, SessionQuery, SessionRecorder, SessionStore as _,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::scene::block_on;
 use super::scene::postgres::Address;
+use super::scene::postgres::proxy::{Mishap, Proxy, Reply, port_of};
 use super::scene::postgres::server::{Data, Server};
 use super::{address, answering};
 
@@ -80,75 +78,22 @@ fn connections_that_the_server_has_closed_are_replaced() {
     });
 }
 
-/// Passes bytes between clients and the server, and loses the reply to the next COMMIT when it is told to.
-struct Proxy {
-    port: u16,
-    loses_next: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    async fn start(server: u16) -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let loses_next = Arc::new(AtomicBool::new(false));
-        let loses = Arc::clone(&loses_next);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                let server = tokio::net::TcpStream::connect(("127.0.0.1", server)).await.unwrap();
-                tokio::spawn(Self::pass(client, server, Arc::clone(&loses)));
-            }
-        });
-        Self { port, loses_next }
-    }
-
-    async fn pass(
-        mut client: tokio::net::TcpStream,
-        mut server: tokio::net::TcpStream,
-        loses: Arc<AtomicBool>,
-    ) {
-        let (mut sent, mut received) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-        loop {
-            tokio::select! {
-                Ok(count) = client.read(&mut sent) => {
-                    let bytes = &sent[..count];
-                    if count == 0 || server.write_all(bytes).await.is_err() {
-                        return;
-                    }
-                    let commits = bytes.windows(6).any(|word| word == b"COMMIT");
-                    if commits && loses.swap(false, Ordering::SeqCst) {
-                        // The server has committed when it answers, and the client never learns it.
-                        let _ = server.read(&mut received).await;
-                        return;
-                    }
-                }
-                Ok(count) = server.read(&mut received) => {
-                    if count == 0 || client.write_all(&received[..count]).await.is_err() {
-                        return;
-                    }
-                }
-                else => return,
-            }
-        }
-    }
-}
-
 /// The reply to the COMMIT of a save is lost: whether the session was saved is unknown. The writer reads it again before it
 /// writes the next record.
 #[test]
 fn a_lost_reply_to_a_commit_damages_no_session_and_the_run_goes_on() {
     let Some(mut address) = address("lost-commit") else { return };
     block_on(async {
-        let port: u16 = address.url.rsplit(':').next().unwrap().split('/').next().unwrap().parse().unwrap();
-        let proxy = Proxy::start(port).await;
-        address.url = address.url.replace(&format!(":{port}"), &format!(":{}", proxy.port));
+        let proxy = Proxy::start(port_of(&address.url)).await;
+        address.url = proxy.url(&address.url);
         let store = PostgresStore::open_with(address.config()).await.unwrap();
         let mut agent = answering("s-1");
         let recorder = SessionRecorder::attach(&mut agent, store.clone());
         for round in 1..=5 {
             agent.chat("Hi").await.unwrap();
-            proxy.loses_next.store(true, Ordering::SeqCst);
+            proxy.plan(Mishap::Swallow, Reply::OfCommit);
             recorder.save().await.unwrap_err();
-            assert!(!proxy.loses_next.load(Ordering::SeqCst), "the save has a COMMIT");
+            assert!(!proxy.is_planned(), "the save has a COMMIT");
             agent.chat("Hi again").await.unwrap();
             let loaded = store.load_session("s-1").await.unwrap();
             assert_eq!(loaded.loops.len(), 2 * round);

@@ -22,10 +22,13 @@ use agent_session::{JsonStore, LoadedSession};
 use async_trait::async_trait;
 use proptest::prelude::*;
 
+mod delegating;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
 mod store;
 
+#[allow(unused_imports, reason = "each test file uses a part of it")]
+pub(crate) use delegating::Delegating;
 pub(crate) use store::Store;
 
 /// A kind of store.

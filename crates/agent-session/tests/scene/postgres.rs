@@ -21,10 +21,13 @@ use super::store::Store;
 #[path = "../postgres_server/mod.rs"]
 pub(crate) mod server;
 
+#[path = "../postgres_server/proxy.rs"]
+pub(crate) mod proxy;
+
 use server::{Data, Server};
 
 /// The file in a folder that names the server and the schema of its store.
-const ADDRESS: &str = "postgres-address";
+pub(crate) const ADDRESS: &str = "postgres-address";
 
 /// A lease that ends in no test by itself.
 const LEASE: Duration = Duration::from_secs(120);

@@ -55,14 +55,28 @@ fn accepted(history: &History) -> Result<(), String> {
 
 /// The usage of a run is the sum of the usage of its replies, including those of attempts that were repeated.
 pub(super) fn usage(evidence: &Evidence<'_>) -> Result<(), String> {
-    for (id, events) in evidence.loops() {
-        let (mut replies, mut turns, mut cut_off) = (Usage::default(), Usage::default(), false);
+    let loops = evidence.loops();
+    // A call without a reported usage is charged with an estimate, also to the callers of a sub-agent.
+    let is_cut_off = |event: &AgentEvent| match event {
+        AgentEvent::MessageEnd { message, .. } => message
+            .as_llm()
+            .and_then(Message::as_assistant)
+            .is_some_and(agent_core::AssistantMessage::is_failed),
+        _ => false,
+    };
+    let children =
+        || loops.values().flatten().filter(|(_, event)| event.depth > 0).map(|(_, event)| &event.event);
+    let of_children = children().any(is_cut_off);
+    // The call of a sub-agent that was cut off reports nothing of what it has used.
+    let by_children: u64 = children().map(|event| reply_usage(event).total_tokens).sum();
+    for (id, events) in &loops {
+        let (mut replies, mut turns, mut cut_off) = (Usage::default(), Usage::default(), of_children);
         for (_, event) in events {
             match &event.event {
                 AgentEvent::MessageEnd { message, .. } => {
                     if let Some(reply) = message.as_llm().and_then(Message::as_assistant) {
                         replies = replies.combine(&reply.usage);
-                        cut_off |= reply.is_failed();
+                        cut_off |= is_cut_off(&event.event);
                     }
                 }
                 AgentEvent::CompactionEnded(ended) => replies = replies.combine(&ended.usage),
@@ -75,10 +89,9 @@ pub(super) fn usage(evidence: &Evidence<'_>) -> Result<(), String> {
                             "{id} used {run} tokens, its turns {turns}, its replies {replies}"
                         ));
                     }
-                    // A call without a reported usage is charged with an estimate.
                     let used = replies.total_tokens + end.tool_usage.total_tokens;
                     if let Some(spent) = &end.spent
-                        && (spent.tokens < used || (spent.tokens > used && !cut_off))
+                        && (spent.tokens < used || (spent.tokens > used + by_children && !cut_off))
                     {
                         let spent = spent.tokens;
                         return Err(format!("{id} was charged {spent} tokens, its replies used {used}"));
@@ -89,6 +102,15 @@ pub(super) fn usage(evidence: &Evidence<'_>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+fn reply_usage(event: &AgentEvent) -> Usage {
+    match event {
+        AgentEvent::MessageEnd { message, .. } => {
+            message.as_llm().and_then(Message::as_assistant).map_or(Usage::default(), |reply| reply.usage)
+        }
+        _ => Usage::default(),
+    }
 }
 
 /// The results of a turn are in the order of the calls of its reply.

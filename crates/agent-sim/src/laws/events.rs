@@ -10,6 +10,7 @@ use crate::log::What;
 
 /// Every start has its end, in the events that the journal has of each loop.
 pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
+    let members = evidence.members();
     for (id, events) in evidence.loops() {
         let mut pairs = Pairs::default();
         for (n, (_, event)) in events.iter().enumerate() {
@@ -20,10 +21,11 @@ pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
         }
         if !pairs.ended {
             let waits = events.last().is_some_and(|(_, event)| event.event.is_terminal());
-            let killed =
-                evidence.kills.last().is_some_and(|kill| kill.at > events.first().map_or(0, |e| e.0));
-            let child = events.first().is_some_and(|(_, event)| event.depth > 0);
-            let left = killed && child;
+            // A record that a killed process did not see acknowledged is noted by the next process.
+            let killed = !evidence.kills.is_empty();
+            // A branch is continued by a program that explores again, which is a law of its own.
+            let other = events.first().is_some_and(|(_, event)| event.depth > 0) || members.contains(id);
+            let left = other && (killed || evidence.has_store_failure());
             if !(waits || left) {
                 return Err(format!("{id} has no end"));
             }
@@ -103,8 +105,9 @@ pub(super) fn delivered(evidence: &Evidence<'_>) -> Result<(), String> {
         }
     }
     for process in evidence.processes {
-        for (n, stream) in process.delivered.iter().enumerate() {
-            let cut_off = process.killed && n + 1 == process.delivered.len();
+        // A process that has lost its session ends without a last event.
+        for (n, stream) in process.delivered.iter().enumerate().filter(|_| !process.replaced) {
+            let cut_off = process.cuts_off() && n + 1 == process.delivered.len();
             stream_of(stream, &recorded, cut_off)?;
         }
     }

@@ -92,11 +92,12 @@ fn replaced(evidence: &Evidence<'_>, execution: &Execution) -> bool {
 
 /// After an abort, a run calls no model and begins to execute no tool.
 pub(super) fn aborted(evidence: &Evidence<'_>) -> Result<(), String> {
-    // The open root loops, with the position of their abort.
+    let members = evidence.members();
+    // The open loops of the conversation, with the position of their abort.
     let mut open: BTreeMap<&LoopId, Option<usize>> = BTreeMap::new();
     for (at, entry) in evidence.log.entries.iter().enumerate() {
         match &entry.what {
-            What::Recorded(event) if event.depth == 0 => {
+            What::Recorded(event) if event.depth == 0 && !members.contains(event.event.loop_id()) => {
                 let id = event.event.loop_id();
                 match &event.event {
                     AgentEvent::AgentEnd(_) | AgentEvent::RunSuspended { .. } => {
@@ -111,7 +112,7 @@ pub(super) fn aborted(evidence: &Evidence<'_>) -> Result<(), String> {
                 }
             }
             What::Acted(Action::Abort) => open.values_mut().for_each(|aborted| *aborted = Some(at)),
-            What::Acted(Action::Kill | Action::Crash) => open.clear(),
+            What::Started => open.clear(),
             What::Executed(index) => {
                 if let Some(execution) = evidence.log.executions.get(*index)
                     && let Some(Some(aborted)) = open.get(&execution.loop_id)

@@ -1,15 +1,19 @@
 //! Agents of the simulations: each run draws its settings from the seed.
 
+mod store;
+mod sub_agent;
+
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agent_core::compat::SeedSetters as _;
+use agent_core::evaluation::LlmJudgeEvaluation;
 use agent_core::run::QueueMode;
 use agent_core::testing::ScriptedTool;
 use agent_core::{
-    AgentTool, BasicAgent, Budget, BudgetLimits, ContextConfig, CostConfig, DeferredHandle, Effects,
-    ExecutionLimits, Hooks, ModelConfig, RetryConfig, Route, SteeringPolicy, ToolExecutionStrategy,
-    ToolResult, Verdict,
+    AgentError, AgentHandle, AgentLoopConfig, AgentTool, BasicAgent, BranchSpec, Budget, BudgetLimits,
+    ContextConfig, CostConfig, DeferredHandle, Effects, EventSender, ExecutionLimits, Hooks, ModelConfig,
+    RetryConfig, Route, SteeringPolicy, ToolExecutionStrategy, ToolResult, Verdict,
 };
 use agent_sim::{Sim, World};
 use serde_json::{Value, json};
@@ -152,32 +156,59 @@ pub(crate) fn agent(world: &World) -> BasicAgent {
     agent
 }
 
-/// The simulation of this agent, with invariants about its hooks.
+/// The simulation of this agent.
 pub(crate) fn sim() -> Sim {
-    Sim::new(agent)
-        .never("a hook that sees other arguments than the one before it left", |log| {
-            log.notes("wrong").next().is_some()
-        })
-        .never("a deployment without approval", |log| {
-            log.executions_of("deploy").any(|call| !log.approved(call))
-        })
-        .at_most_once("a charge for each call", |call| {
-            (call.tool == "charge").then(|| call.idempotency_key.clone())
-        })
-        .never("an execution of a call that a hook denies", |log| {
-            log.notes("before 1").next().is_some() && log.executions_of("fails").next().is_some()
-        })
-        .never("a save whose arguments the hook did not change", |log| {
-            log.notes("before 1").next().is_some()
-                && log
-                    .executions_of("save")
-                    .any(|call| call.arguments["note"] != "checked" && !log.approved(call))
-        })
-        .eventually("an end of every run", |log| {
-            let starts =
-                log.events().filter(|event| matches!(event, agent_core::AgentEvent::AgentStart(_))).count();
-            let ends =
-                log.events().filter(|event| matches!(event, agent_core::AgentEvent::AgentEnd(_))).count();
-            starts == ends
-        })
+    with_rules(Sim::new(agent)).eventually("an end of every run", |log| {
+        let starts =
+            log.events().filter(|event| matches!(event, agent_core::AgentEvent::AgentStart(_))).count();
+        let ends = log.events().filter(|event| matches!(event, agent_core::AgentEvent::AgentEnd(_))).count();
+        starts == ends
+    })
+}
+
+/// Adds invariants about the hooks of the agent.
+fn with_rules(sim: Sim) -> Sim {
+    sim.never("a hook that sees other arguments than the one before it left", |log| {
+        log.notes("wrong").next().is_some()
+    })
+    .never("a deployment without approval", |log| log.executions_of("deploy").any(|call| !log.approved(call)))
+    .at_most_once("a charge for each call", |call| {
+        (call.tool == "charge").then(|| call.idempotency_key.clone())
+    })
+    .never("an execution of a call that a hook denies", |log| {
+        log.notes("before 1").next().is_some() && log.executions_of("fails").next().is_some()
+    })
+    .never("a save whose arguments the hook did not change", |log| {
+        log.notes("before 1").next().is_some()
+            && log
+                .executions_of("save")
+                .any(|call| call.arguments["note"] != "checked" && !log.approved(call))
+    })
+}
+
+/// The same agent with sub-agents, recorded to a store that commits groups of records.
+pub(crate) fn stored() -> Sim {
+    let build = |world: &World| agent(world).with_tool(sub_agent::Helper::new());
+    with_rules(Sim::new(build)).store(store::CommitStore::new)
+}
+
+/// A program that explores branches, lets a judge select one, and continues from it. After a kill it continues without branches.
+pub(crate) fn branches() -> Sim {
+    stored().program(|world, agent, prompt| async move {
+        match world.process() {
+            0 => explore(agent, prompt).await,
+            _ => agent.chat(prompt).await.map(drop),
+        }
+    })
+}
+
+/// As [`branches`], and after a kill it explores them again.
+pub(crate) fn resumed_branches() -> Sim {
+    stored().program(|_, agent, prompt| explore(agent, prompt))
+}
+
+async fn explore(agent: AgentHandle, prompt: String) -> Result<(), AgentError> {
+    let specs = ["Briefly", "At length"].map(|how| BranchSpec::asking(format!("{prompt} {how}.")));
+    let judge = LlmJudgeEvaluation::new(AgentLoopConfig::clone(&agent.config()));
+    agent.explore_and_adopt(specs, judge, EventSender::none()).await.map(drop)
 }

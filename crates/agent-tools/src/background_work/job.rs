@@ -148,7 +148,7 @@ impl BackgroundWork {
             let mut inner = self.shared.inner();
             let Some(work) = inner.works.get_mut(&number) else { return };
             work.info.state = state;
-            work.info.ended = Some(now.unwrap_or(work.info.started));
+            work.info.ended = now.max(Some(work.info.started));
             work.info.clone()
         };
         if result.details.is_null() {

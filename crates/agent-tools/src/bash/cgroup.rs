@@ -41,6 +41,10 @@ impl Cgroup {
         Ok(group)
     }
 
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// Adds a process. The processes that it starts from now on are in the group as well.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
         std::fs::write(self.folder.join("cgroup.procs"), process.to_string())

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::capture::Live;
 use super::output::{BashError, Ending, seconds};
-use super::process::{Life, Shell};
+use super::process::Shell;
 use super::run::{self, Sink, Stream};
 use super::{Background, BashTool};
 use crate::background_work::{Job, WorkState};
@@ -34,7 +34,7 @@ pub(super) async fn start(
 ) -> Result<ToolResult, BashError> {
     let work = tool.work.as_ref().ok_or(BashError::NoBackground)?;
     let reserved = work.reserve(ctx, command, limit)?;
-    let shell = run::start(tool, command, Life::Process, ctx).await?;
+    let shell = run::start(tool, command, ctx).await?;
     if ctx.cancel.is_cancelled() {
         return Err(BashError::Cancelled);
     }

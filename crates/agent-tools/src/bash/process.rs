@@ -11,8 +11,11 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdout};
 
 #[cfg(target_os = "linux")]
-use super::{cgroup::Cgroup, output::BashError};
-use super::{lifeline, marker};
+use super::cgroup::Cgroup;
+use super::output::BashError;
+use super::{ProcessTracking, marker};
+#[cfg(unix)]
+use crate::lifeline::Lifeline;
 use crate::program::Program;
 use crate::sandbox::{Input, Launch, Sandbox, StartError, Started};
 
@@ -28,49 +31,24 @@ const KILL_GRACE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub(super) struct Shell {
     started: Started,
-    descendants: Descendants,
-    guard: Guard,
-    /// The pipe whose end tells the guard of the command that this process has ended.
-    lifeline: Option<Box<dyn std::fmt::Debug + Send + Sync>>,
+    /// `None` when they have been killed, or may keep running.
+    descendants: Option<Descendants>,
 }
 
-/// How long a command lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Life {
-    /// No longer than its call.
-    Call,
-    /// No longer than this process, also if the process is killed.
-    Process,
-}
-
-/// Identifies the processes that a command started, also after they left its process group.
-#[derive(Debug, Default)]
+/// Identifies the processes that a command started, also after they left its process group. Dropping it blocks for some
+/// milliseconds.
+#[derive(Debug)]
 struct Descendants {
     mark: String,
+    guard: Guard,
     #[cfg(target_os = "linux")]
-    group: Option<super::cgroup::Cgroup>,
+    group: Option<Cgroup>,
+    /// Ends them when this process is killed.
+    #[cfg(unix)]
+    lifeline: Option<Lifeline>,
 }
 
-impl Descendants {
-    fn marked(mark: String) -> Self {
-        Self {
-            mark,
-            #[cfg(target_os = "linux")]
-            group: None,
-        }
-    }
-
-    /// Kills the processes. Blocks for some milliseconds.
-    fn kill(&self) {
-        #[cfg(target_os = "linux")]
-        if let Some(group) = &self.group {
-            group.kill();
-        }
-        marker::kill_all(&self.mark);
-    }
-}
-
-/// What happens to the remaining processes when the shell is dropped.
+/// What happens to the remaining processes when the command has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Guard {
     /// They are killed.
@@ -79,8 +57,90 @@ enum Guard {
     Spare,
 }
 
+impl Descendants {
+    /// Prepares for a command with this mark, and creates its cgroup if it shall have one.
+    async fn new(mark: String, tracking: ProcessTracking) -> Result<Self, BashError> {
+        #[cfg(target_os = "linux")]
+        let group = match tracking {
+            ProcessTracking::Marker => None,
+            ProcessTracking::Cgroup => {
+                let name = mark.clone();
+                let created = tokio::task::spawn_blocking(move || Cgroup::new(&name)).await;
+                let created = created.unwrap_or_else(|error| Err(io::Error::other(error)));
+                Some(created.map_err(BashError::Cgroup)?)
+            }
+        };
+        #[cfg(not(target_os = "linux"))]
+        if tracking == ProcessTracking::Cgroup {
+            return Err(BashError::Cgroup(io::ErrorKind::Unsupported.into()));
+        }
+        #[allow(unused_mut, reason = "only some systems have a guard")]
+        let mut descendants = Self {
+            mark,
+            guard: Guard::KillAll,
+            #[cfg(target_os = "linux")]
+            group,
+            #[cfg(unix)]
+            lifeline: None,
+        };
+        #[cfg(unix)]
+        {
+            #[cfg(target_os = "linux")]
+            let cgroup = descendants.group.as_ref().map(Cgroup::folder);
+            #[cfg(not(target_os = "linux"))]
+            let cgroup = None;
+            let lifeline = Lifeline::new(&descendants.mark, cgroup);
+            descendants.lifeline = Some(lifeline.map_err(StartError::Spawn)?);
+        }
+        Ok(descendants)
+    }
+
+    /// Whether the command must wait until it is in its group.
+    fn has_group(&self) -> bool {
+        #[cfg(target_os = "linux")]
+        let has_group = self.group.is_some();
+        #[cfg(not(target_os = "linux"))]
+        let has_group = false;
+        has_group
+    }
+
+    /// Takes the shell in.
+    async fn adopt(&self, shell: Option<u32>) -> Result<(), BashError> {
+        #[cfg(unix)]
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.tie_group(shell);
+        }
+        #[cfg(target_os = "linux")]
+        if let (Some(group), Some(shell)) = (self.group.clone(), shell) {
+            let added = tokio::task::spawn_blocking(move || group.add(shell)).await;
+            added.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(BashError::Cgroup)?;
+        }
+        Ok(())
+    }
+
+    /// Kills the processes on a thread that may block. When the runtime shuts down it runs nothing more, and they are killed
+    /// at once.
+    fn kill(self) -> Option<tokio::task::JoinHandle<()>> {
+        let runtime = tokio::runtime::Handle::try_current().ok()?;
+        Some(runtime.spawn_blocking(move || drop(self)))
+    }
+}
+
+impl Drop for Descendants {
+    fn drop(&mut self) {
+        if self.guard == Guard::KillAll {
+            #[cfg(target_os = "linux")]
+            if let Some(group) = &self.group {
+                group.kill();
+            }
+            marker::kill_all(&self.mark);
+        }
+    }
+}
+
 impl Shell {
-    /// Starts `bash -c command` with this shell. The variables must contain the marker `mark`.
+    /// Starts `bash -c command` with this shell. The variables must contain the marker `mark`. In a cgroup, the shell waits
+    /// until it is there before it runs the command.
     pub(super) async fn start(
         shell: Program,
         command: &str,
@@ -88,84 +148,40 @@ impl Shell {
         variables: BTreeMap<OsString, OsString>,
         mark: String,
         sandbox: &Sandbox,
-        life: Life,
-    ) -> Result<Self, StartError> {
-        let launch = Launch {
-            program: shell,
-            args: match life {
-                Life::Call => vec!["-c".into(), command.into()],
-                Life::Process => guarded(command, &mark),
-            },
-            folder: folder.map(Path::to_path_buf),
-            variables,
-            input: match life {
-                Life::Call => Input::Empty,
-                Life::Process => Input::Pipe,
-            },
-        };
-        let descendants = Descendants::marked(mark);
-        let started = sandbox.start(launch).await?;
-        let mut shell = Self { started, descendants, guard: Guard::KillAll, lifeline: None };
-        shell.open_gate(life).await;
-        Ok(shell)
-    }
-
-    /// Lets a shell run that waits for a line of input. The pipe stays open for a command that may live as long as this
-    /// process.
-    async fn open_gate(&mut self, life: Life) {
-        if let Some(mut gate) = self.started.child.stdin().take() {
-            // An error means that the shell has ended, which `wait` reports.
-            drop(gate.write_all(b"\n").await);
-            if life == Life::Process {
-                self.lifeline = Some(Box::new(gate));
-            }
-        }
-    }
-
-    /// Starts `bash -c command` in a new cgroup. The shell waits until it is in the group before it runs the command.
-    #[cfg(target_os = "linux")]
-    pub(super) async fn start_in_group(
-        shell: Program,
-        command: &str,
-        folder: Option<&Path>,
-        variables: BTreeMap<OsString, OsString>,
-        mark: String,
-        sandbox: &Sandbox,
-        life: Life,
+        tracking: ProcessTracking,
     ) -> Result<Self, BashError> {
         /// Waits for a line of input, then runs the command.
         const GATE: &str = "IFS= read -r _ && exec \"$BASH\" -c \"$1\" < /dev/null";
-        let name = mark.clone();
-        let group = blocking(move || Cgroup::new(&name)).await?;
+        let descendants = Descendants::new(mark, tracking).await?;
+        let has_group = descendants.has_group();
         let launch = Launch {
             program: shell,
-            args: match life {
-                Life::Call => vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
-                Life::Process => guarded(command, &mark),
+            args: match has_group {
+                false => vec!["-c".into(), command.into()],
+                true => vec!["-c".into(), GATE.into(), "bash".into(), command.into()],
             },
             folder: folder.map(Path::to_path_buf),
             variables,
-            input: Input::Pipe,
+            input: if has_group { Input::Pipe } else { Input::Empty },
         };
-        let descendants = Descendants { mark, group: Some(group) };
         let started = match sandbox.start(launch).await {
             Ok(started) => started,
             Err(error) => {
-                drop(
-                    blocking(move || {
-                        descendants.kill();
-                        Ok(())
-                    })
-                    .await,
-                );
+                if let Some(killing) = descendants.kill() {
+                    drop(killing.await);
+                }
                 return Err(error.into());
             }
         };
-        let mut shell = Self { started, descendants, guard: Guard::KillAll, lifeline: None };
-        if let (Some(group), Some(process)) = (shell.descendants.group.clone(), shell.started.child.id()) {
-            blocking(move || group.add(process)).await?;
+        let mut shell = Self { started, descendants: Some(descendants) };
+        let process = shell.started.child.id();
+        if let Some(descendants) = &shell.descendants {
+            descendants.adopt(process).await?;
         }
-        shell.open_gate(life).await;
+        if let Some(mut gate) = shell.started.child.stdin().take() {
+            // An error means that the shell has ended, which `wait` reports.
+            drop(gate.write_all(b"\n").await);
+        }
         Ok(shell)
     }
 
@@ -202,9 +218,9 @@ impl Shell {
     /// Kills the whole group, then the processes that left it.
     pub(super) async fn kill(&mut self) {
         self.kill_group();
-        let descendants = std::mem::take(&mut self.descendants);
-        drop(tokio::task::spawn_blocking(move || descendants.kill()).await);
-        self.guard = Guard::Spare;
+        if let Some(killing) = self.descendants.take().and_then(Descendants::kill) {
+            drop(killing.await);
+        }
     }
 
     fn kill_group(&mut self) {
@@ -214,38 +230,17 @@ impl Shell {
 
     /// Lets the background processes keep running.
     pub(super) fn keep_background(&mut self) {
-        self.guard = Guard::Spare;
+        if let Some(mut descendants) = self.descendants.take() {
+            descendants.guard = Guard::Spare;
+        }
     }
 }
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        match self.guard {
-            Guard::KillAll => {
-                self.kill_group();
-                let descendants = std::mem::take(&mut self.descendants);
-                match tokio::runtime::Handle::try_current() {
-                    // The task of a command in the background is dropped when its runtime shuts down, which then runs
-                    // nothing more.
-                    _ if self.lifeline.is_some() => descendants.kill(),
-                    Ok(runtime) => drop(runtime.spawn_blocking(move || descendants.kill())),
-                    Err(_) => descendants.kill(),
-                }
-            }
-            Guard::Spare => {}
+        if let Some(descendants) = self.descendants.take() {
+            self.kill_group();
+            drop(descendants.kill());
         }
     }
-}
-
-/// Returns the arguments of a shell that runs the command beside its guard.
-fn guarded(command: &str, mark: &str) -> Vec<OsString> {
-    vec!["-c".into(), lifeline::GUARDED.into(), "bash".into(), command.into(), mark.into()]
-}
-
-#[cfg(target_os = "linux")]
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> io::Result<T> + Send + 'static,
-) -> Result<T, BashError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(BashError::Cgroup)
 }

@@ -13,10 +13,10 @@ use crate::sandbox::StartError;
 
 use super::capture::Live;
 use super::output::{BashError, Ending, Streams, result};
-use super::process::{Life, Shell};
+use super::process::Shell;
 use super::{
-    Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, ProcessTracking,
-    TraceVariables, command_rules, in_background, marker,
+    Background, BashArgs, BashTool, CommandSlots, MAX_COMMAND_BYTES, MAX_WAIT, TraceVariables, command_rules,
+    in_background, marker,
 };
 
 /// The time to read output after the shell has exited. Its own output is available at once; a background process could
@@ -62,7 +62,7 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
     }
     let _slot = turn(&tool.slots, ctx).await?;
 
-    let mut shell = start(tool, &args.command, Life::Call, ctx).await?;
+    let mut shell = start(tool, &args.command, ctx).await?;
     let mut streams = Streams::new(tool.max_output_bytes, tool.store.as_ref());
     let (ending, _) = follow(&mut shell, &mut streams, limit, tool.background, ctx).await?;
     streams.finish().await;
@@ -73,12 +73,7 @@ async fn run_command(tool: &BashTool, args: BashArgs, ctx: &ToolContext) -> Resu
     }
 }
 
-pub(super) async fn start(
-    tool: &BashTool,
-    command: &str,
-    life: Life,
-    ctx: &ToolContext,
-) -> Result<Shell, BashError> {
+pub(super) async fn start(tool: &BashTool, command: &str, ctx: &ToolContext) -> Result<Shell, BashError> {
     let mut variables = environment::of_command(&tool.inherited, &tool.set);
     if tool.trace == TraceVariables::Set
         && let Some(trace) = &ctx.trace
@@ -92,17 +87,7 @@ pub(super) async fn start(
     marker::add(&mut variables, &mark);
     let shell = tool.shell(variables.get(OsStr::new("PATH"))).map_err(StartError::from)?;
     let (folder, sandbox) = (tool.folder(), tool.sandbox());
-    match tool.tracking {
-        ProcessTracking::Marker => {
-            Ok(Shell::start(shell, command, folder, variables, mark, sandbox, life).await?)
-        }
-        #[cfg(target_os = "linux")]
-        ProcessTracking::Cgroup => {
-            Shell::start_in_group(shell, command, folder, variables, mark, sandbox, life).await
-        }
-        #[cfg(not(target_os = "linux"))]
-        ProcessTracking::Cgroup => Err(BashError::Cgroup(std::io::ErrorKind::Unsupported.into())),
-    }
+    Shell::start(shell, command, folder, variables, mark, sandbox, tool.tracking).await
 }
 
 /// Waits until fewer commands run.

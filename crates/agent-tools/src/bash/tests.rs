@@ -168,8 +168,3 @@ fn seconds_are_shown_as_they_are() {
     assert_eq!(seconds(Duration::from_millis(500)), "0.5");
     assert_eq!(seconds(Duration::ZERO), "0");
 }
-
-#[test]
-fn the_guard_of_a_command_looks_for_the_marker_of_commands() {
-    assert!(super::lifeline::GUARDED.contains(&format!("^{}=", crate::environment::MARKER)));
-}

@@ -14,6 +14,8 @@ use super::start_folder;
 use super::stderr::Tail;
 use crate::bash::marker;
 use crate::environment;
+#[cfg(unix)]
+use crate::lifeline::Lifeline;
 use crate::sandbox::{Input, Launch, SandboxKind, StartError, Started};
 
 /// The time that a server has to end by itself after its input is closed.
@@ -64,7 +66,18 @@ impl Process {
             variables,
             input: Input::Pipe,
         };
-        let mut family = Family { started: spec.sandbox.start(launch).await?, mark, ended: false, private };
+        #[cfg(unix)]
+        let lifeline = Lifeline::new(&mark, None).map_err(StartError::Spawn)?;
+        let mut family = Family {
+            started: spec.sandbox.start(launch).await?,
+            mark,
+            ended: false,
+            private,
+            #[cfg(unix)]
+            lifeline,
+        };
+        #[cfg(unix)]
+        family.lifeline.tie_group(family.started.child.id());
         let missing = || StartError::Spawn(io::Error::other("the child has no pipe"));
         let stdin = family.started.child.stdin().take().ok_or_else(missing)?;
         let stdout = family.started.child.stdout().take().ok_or_else(missing)?;
@@ -120,6 +133,9 @@ struct Family {
     ended: bool,
     /// The folder in which the child started.
     private: Option<TempDir>,
+    /// Ends all of them when this process is killed.
+    #[cfg(unix)]
+    lifeline: Lifeline,
 }
 
 impl Family {

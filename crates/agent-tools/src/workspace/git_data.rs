@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::rules::is_repository;
 use crate::bounded::BoundedFolder;
 
 /// The longest file that names a folder, in bytes.
@@ -36,7 +37,8 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
         }
         break;
     }
-    found.retain(|path| path.starts_with(root));
+    let below_git = |path: &Path| path.strip_prefix(root).is_ok_and(|below| below.iter().any(is_repository));
+    found.retain(|path| path.starts_with(root) && !below_git(path));
     found
 }
 

@@ -412,3 +412,32 @@ async fn a_question_breaks_no_word_on_a_narrow_terminal() {
     }
     denies(&mut on).await;
 }
+
+/// The command is deaf to all signals that can be ignored, and has a part that left its group.
+#[tokio::test]
+async fn a_command_that_the_next_chat_offers_to_run_again_has_ended_with_the_chat() {
+    const COMMAND: &str = "exec trap '' TERM HUP INT; setsid bash -c 'echo $$ > left; sleep 300; true' & \
+        until [ -s left ]; do sleep 0.01; done; echo $$ > pid; sleep 300; true";
+    let model = Model::start().await;
+    let dir = Project::new();
+    let mut on = chat(&dir, &model, &[], &["--yes"]);
+    on.prompts().await;
+    on.types(COMMAND);
+    let pid = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap_or_default();
+    let ready = async {
+        while pid("pid").trim().is_empty() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(super::HANG, ready).await.expect("it does not start");
+    on.signals(rustix::process::Signal::KILL);
+    on.ends().await;
+    let mut on = chat(&dir, &model, &[], &["-c"]);
+    on.sees("the open run of this session continues").await;
+    on.sees("y yes, n no").await;
+    for name in ["pid", "left"] {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid(name).trim())).unwrap_or_default();
+        assert!(stat.is_empty() || stat.contains(") Z "), "{name} runs while it is offered again: {stat}");
+    }
+    denies(&mut on).await;
+}

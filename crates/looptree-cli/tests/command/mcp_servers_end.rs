@@ -202,3 +202,22 @@ async fn the_agent_of_another_directory_is_a_server_over_pipes() {
     assert!(said.err.contains("MCP servers: peer (3 tools)\n"), "{said:?}");
     assert_eq!(said.out, "The other one said: It is sunny.\n", "{said:?}");
 }
+
+/// The server stays deaf and alive after its input has ended.
+#[tokio::test]
+async fn no_server_is_left_after_the_chat_was_killed() {
+    let model = Model::start().await;
+    let (dir, tiny) = with_server("stubborn");
+    for (n, hangs) in [false, true].into_iter().enumerate() {
+        let mut on = chat(&dir, &model, &["--yes"]);
+        on.prompts().await;
+        if hangs {
+            on.types("use tiny__run hang");
+            tiny.called(1).await;
+        }
+        assert!(tiny.runs() && tiny.starts() == n + 1);
+        on.signals(Signal::KILL);
+        on.ends().await;
+        tiny.ended().await;
+    }
+}

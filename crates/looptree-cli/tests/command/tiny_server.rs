@@ -117,6 +117,11 @@ impl Tiny {
         self.until(|this| this.calls() >= times, "it was not called").await;
     }
 
+    /// Waits until none of its processes runs.
+    pub(crate) async fn ended(&self) {
+        self.until(|this| !this.runs(), "it still runs").await;
+    }
+
     async fn until(&self, holds: impl Fn(&Self) -> bool, otherwise: &str) {
         let waiting = async {
             while !holds(self) {

@@ -17,7 +17,7 @@ async fn an_end_takes_everything_that_the_command_started() {
     let agent = place.agent(&work, model);
     ask(&agent, "Start").await;
     until("ready", || place.has("ready")).await;
-    assert!(place.processes().len() >= 3, "the shell, its guard and the children run");
+    assert!(place.processes().len() >= 3, "the shell and the children run");
     place.put("go");
     within(work.wait()).await;
     place.all_gone().await;

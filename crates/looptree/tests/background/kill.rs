@@ -1,4 +1,5 @@
-//! SIGKILL of the process that runs the agent: no process is left, and each call has an answer after the restart.
+//! SIGKILL of the process that runs the agent: no process of a command is left, in the foreground and in the background,
+//! and each call in the background has an answer after the restart.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,6 +10,8 @@ use looptree::prelude::*;
 use looptree::testing::{ScriptedProvider, ScriptedReply};
 use looptree::tools::background_work::{BackgroundWork, OUTCOME_UNKNOWN};
 use looptree::tools::{BashTool, SandboxRules};
+
+use serde_json::json;
 
 use crate::support::{FAMILY, MARK, Place, ends_of, here, in_background, runs, until, within};
 
@@ -48,11 +51,31 @@ fn agent(work: &BackgroundWork, dir: &Path, model: &ScriptedProvider) -> BasicAg
         .with_tools(tools)
 }
 
+/// What the agent does when it is killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    /// It is idle, and commands run in the background.
+    Idle,
+    /// The model answers, and commands run in the background.
+    Open,
+    /// It waits for commands in the foreground.
+    Foreground,
+}
+
+/// What a command in the foreground does beside its family: pipelines, and processes that are deaf to the signals which
+/// can be ignored.
+const DEAF: &str =
+    "trap '' TERM HUP INT PIPE; (trap '' TERM HUP INT; sleep 300 | cat | sort) & yes | sleep 300 &";
+
 /// Each command has a folder of its own for its numbers.
-fn starts() -> ScriptedReply {
+fn starts(when: When) -> ScriptedReply {
     (0..COMMANDS).fold(ScriptedReply::new(), |reply, n| {
         let command = format!("mkdir -p {n}; cd {n}; {FAMILY}");
-        reply.and_call(&format!("c{n}"), "bash", in_background(&command))
+        let arguments = match when {
+            When::Idle | When::Open => in_background(&command),
+            When::Foreground => json!({"command": format!("{DEAF} {command}")}),
+        };
+        reply.and_call(&format!("c{n}"), "bash", arguments)
     })
 }
 
@@ -65,16 +88,20 @@ fn an_agent_works_until_it_is_killed() {
     }
     block_on(async {
         let work = BackgroundWork::new();
-        let is_open = Path::new("open").exists();
-        let end = if is_open { ScriptedReply::text("I").and_hang() } else { "I wait.".into() };
-        let model = ScriptedProvider::new([starts(), end]);
+        let when = match std::fs::read_to_string("when").unwrap().as_str() {
+            "Idle" => When::Idle,
+            "Open" => When::Open,
+            _ => When::Foreground,
+        };
+        let end = if when == When::Idle { "I wait.".into() } else { ScriptedReply::text("I").and_hang() };
+        let model = ScriptedProvider::new([starts(when), end]);
         let mut agent = agent(&work, Path::new("."), &model);
         work.attach(&agent).unwrap();
         let _recorder = SessionRecorder::attach(&mut agent, JsonStore::open("sessions").unwrap());
         let _events = agent.prompt("Start").unwrap();
         until("all commands", || (0..COMMANDS).all(|n| Path::new(&format!("project/{n}/ready")).exists()))
             .await;
-        if !is_open {
+        if when == When::Idle {
             within(agent.wait_for_idle()).await;
         }
         std::fs::write("started", "").unwrap();
@@ -87,15 +114,13 @@ struct Lives {
 }
 
 impl Lives {
-    fn new(kind: &str, is_open: bool) -> Self {
+    fn new(kind: &str, when: When) -> Self {
         let place = Place::new();
         std::fs::create_dir(place.path().join("project")).unwrap();
         std::fs::write(place.path().join(KIND), kind).unwrap();
         std::fs::write(place.path().join("mark"), &place.mark).unwrap();
         place.put(GO);
-        if is_open {
-            place.put("open");
-        }
+        std::fs::write(place.path().join("when"), format!("{when:?}")).unwrap();
         Self { place }
     }
 
@@ -188,14 +213,17 @@ async fn works_here(kind: &str) -> bool {
 
 #[test]
 fn a_killed_agent_leaves_no_process_and_its_calls_are_answered_after_the_restart() {
-    for (kind, is_open) in [("none", false), ("none", true), ("landlock", true), ("bwrap", true)] {
+    let background =
+        [("none", When::Idle), ("none", When::Open), ("landlock", When::Open), ("bwrap", When::Open)];
+    let foreground = ["none", "landlock", "bwrap"].map(|kind| (kind, When::Foreground));
+    for (kind, when) in background.into_iter().chain(foreground) {
         if !block_on(works_here(kind)) {
             continue;
         }
-        let lives = Lives::new(kind, is_open);
+        let lives = Lives::new(kind, when);
         let mut child = lives.begin();
         block_on(until("the start", || lives.place.has("started")));
-        assert!(lives.place.processes().len() >= COMMANDS * 4, "{kind}: shells, guards and children run");
+        assert!(lives.place.processes().len() >= COMMANDS * 3, "{kind}: shells and children run");
         assert!(
             lives.place.processes_inside().len() >= COMMANDS * 4,
             "{kind}: also those without an environment"
@@ -203,21 +231,34 @@ fn a_killed_agent_leaves_no_process_and_its_calls_are_answered_after_the_restart
         child.kill().unwrap();
         child.wait().unwrap();
         block_on(lives.all_gone());
-        assert_eq!(block_on(lives.restart()), COMMANDS, "{kind}");
+        let lost = if when == When::Foreground { 0 } else { COMMANDS };
+        assert_eq!(block_on(lives.restart()), lost, "{kind} {when:?}");
     }
 }
 
 #[test]
 fn an_agent_that_is_killed_while_it_starts_commands_leaves_no_process() {
-    for millis in [10_u64, 20, 30, 40, 50, 60, 70, 80, 100, 130, 170, 250] {
-        let lives = Lives::new("none", true);
-        let mut child = lives.begin();
-        std::thread::sleep(Duration::from_millis(millis));
-        child.kill().unwrap();
-        child.wait().unwrap();
-        block_on(lives.all_gone());
-        let lost = block_on(lives.restart());
-        eprintln!("killed after {millis} ms: {} started, {lost} lost", lives.family().len());
-        block_on(lives.all_gone());
+    for (kind, when) in [
+        ("none", When::Open),
+        ("none", When::Foreground),
+        ("landlock", When::Foreground),
+        ("bwrap", When::Foreground),
+    ] {
+        if !block_on(works_here(kind)) {
+            continue;
+        }
+        for millis in [10_u64, 40, 70, 100, 130, 150, 170, 190, 210, 230, 250, 300] {
+            let lives = Lives::new(kind, when);
+            let mut child = lives.begin();
+            std::thread::sleep(Duration::from_millis(millis));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            block_on(lives.all_gone());
+            let started = lives.family().len();
+            // A call that had not begun in the foreground would begin now.
+            let lost = if when == When::Foreground { 0 } else { block_on(lives.restart()) };
+            eprintln!("{kind} {when:?}: killed after {millis} ms: {started} started, {lost} lost");
+            block_on(lives.all_gone());
+        }
     }
 }

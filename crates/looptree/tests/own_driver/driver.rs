@@ -29,19 +29,19 @@ impl<R: FnMut(&mut Run, AppliedInput) + Send, D: FnMut(&AgentEvent) + Send> Bloc
                 Step::AwaitAnswer { .. } => return self.apply(Input::Suspended),
                 Step::CallModel { .. } => self.call_model()?,
                 Step::RunTools { calls, .. } => self.run_tools(calls)?,
-                _ => {
-                    let input = block_on(self.performer.perform(&self.run));
-                    input.map_or(Ok(()), |input| self.apply(input))?;
-                }
+                _ => block_on(self.performer.perform(&self.run)).map_or(Ok(()), |input| self.apply(input))?,
             }
         }
     }
 
     /// Applies an input, records it, and delivers its events.
     pub fn apply(&mut self, input: Input) -> Result<(), Misplaced> {
-        let (applied, mut events) = (self.performer.stamp(input), Vec::new());
-        self.performer.apply(&mut self.run, applied.clone(), &mut events)?;
-        (self.record)(&mut self.run, applied);
+        // Time that was not the run's, for example because the machine was suspended.
+        let (mut events, idle) = (Vec::new(), self.performer.idle(&self.run));
+        for applied in idle.into_iter().chain([self.performer.stamp(input)]) {
+            self.performer.apply(&mut self.run, applied.clone(), &mut events)?;
+            (self.record)(&mut self.run, applied);
+        }
         for event in events {
             (self.deliver)(&event);
             self.performer.observe(&self.run, &event);

@@ -152,12 +152,13 @@ fn time_runs_while_a_run_goes_on_and_is_counted_once_for_many() {
         }
     }
     let clock = std::sync::Arc::new(At(0.into()));
+    let environment: std::sync::Arc<dyn crate::Environment> = clock.clone();
     let go = |to: u64| clock.0.store(to, std::sync::atomic::Ordering::Relaxed);
     let root = Budget::new(BudgetLimits::none().with_time(Duration::from_millis(100)));
     let child = root.child("c", BudgetLimits::none());
-    let first = root.clock(clock.clone());
+    let first = root.clock(&environment);
     go(10);
-    let second = child.clock(clock.clone());
+    let second = child.clock(&environment);
     go(30);
     drop(first);
     go(40);
@@ -166,7 +167,7 @@ fn time_runs_while_a_run_goes_on_and_is_counted_once_for_many() {
     assert_eq!((root.spent().time_ms, child.spent().time_ms), (40, 30));
     go(90_000);
     assert!(root.try_reserve(&ask(1), Timestamp(90_000)).is_ok(), "a pause is not counted");
-    let third = root.clock(clock.clone());
+    let third = root.clock(&environment);
     assert!(root.try_reserve(&ask(1), Timestamp(90_059)).is_ok());
     let refusal = root.try_reserve(&ask(1), Timestamp(90_060)).unwrap_err();
     assert_eq!(refusal.to_string(), "the budget of 0.1 s in time is used up: 0.1 s is spent");

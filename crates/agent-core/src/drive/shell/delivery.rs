@@ -60,12 +60,25 @@ impl Shell {
         let rests = self.journaling.is_resting_point();
         let proof = self.journaling.settle(journal, self.run.as_ref()).await?;
         let warning = if rests { self.warning() } else { None };
+        let mut warned = Ok(());
         if let Some(warning) = warning {
             let event = self.numbered_live(warning);
-            Box::pin(self.output.emit(event, &self.patience())).await?;
+            warned = Box::pin(self.output.emit(event, &self.patience())).await;
         }
+        // Also after a panic of a listener, because what was journaled must not be journaled again.
         self.deliver().await?;
+        warned?;
         Ok(proof)
+    }
+
+    /// Journals what was not journaled when the run was cut off, unless the journal has it, and delivers it.
+    pub(in crate::drive) async fn settle_cut_off(&mut self) -> Result<(), Interrupt> {
+        if let (Some(journal), Some(run)) = (self.performer.config.services.journal.as_deref(), &mut self.run)
+            && !self.journaling.is_recorded()
+        {
+            self.journaling.read_back(journal, run).await?;
+        }
+        self.settle().await.map(drop)
     }
 
     /// Returns what the journal warns of.
@@ -104,22 +117,23 @@ impl Shell {
     /// Applies an input to the run and the budget. Keeps the input if it has to be journaled.
     fn apply_to_run(&mut self, input: Input) -> Result<(), Interrupt> {
         let Some(run) = &mut self.run else { return Ok(()) };
-        let applied = self.performer.stamp(input);
-        let journaled = self.performer.config.services.journal.is_some().then(|| applied.clone());
-        self.performer.apply(run, applied, &mut self.journaling.events)?;
+        let (idle, applied) = self.performer.stamp_all(run, input);
+        let has_journal = self.performer.config.services.journal.is_some();
+        for applied in idle.into_iter().chain([applied]) {
+            let journaled = has_journal.then(|| applied.clone());
+            if has_journal {
+                self.journaling.prepare(run);
+            }
+            let outcome = self.performer.apply_untold(run, applied, &mut self.journaling.events);
+            match journaled {
+                Some(journaled) if outcome.is_ok() => self.journaling.inputs.push(journaled),
+                Some(_) => self.journaling.reject(),
+                None => {}
+            }
+            outcome?;
+        }
         if let Some(mailbox) = &self.mailbox {
             mailbox.publish(run.queues());
-        }
-        if let Some(journaled) = journaled {
-            self.journaling.inputs.push(journaled);
-        }
-        Ok(())
-    }
-
-    /// Journals the start of the run.
-    pub(super) async fn record_start(&mut self) -> Result<(), Interrupt> {
-        if let (Some(journal), Some(run)) = (&self.performer.config.services.journal, &self.run) {
-            self.journaling.write(&**journal, run).await?;
         }
         Ok(())
     }
@@ -135,7 +149,7 @@ impl Shell {
 
     /// Delivers events as long as no listener has to be awaited. Returns the rest.
     fn deliver_now(&mut self) -> Option<Vec<AgentEvent>> {
-        let delivered = std::mem::take(&mut self.journaling.delivered);
+        let delivered = std::mem::take(&mut self.journaling.delivered) as usize;
         let mut events = std::mem::take(&mut self.journaling.events);
         let mut rest = None;
         let mut number = self.number_before(events.len().saturating_sub(delivered));
@@ -186,14 +200,15 @@ impl Shell {
 
     /// Returns a live event with the number of the event that was delivered before it.
     pub(super) fn numbered_live(&self, event: AgentEvent) -> NumberedEvent {
-        let waiting = self.journaling.events.len().saturating_sub(self.journaling.delivered);
+        let waiting = self.journaling.events.len().saturating_sub(self.journaling.delivered as usize);
         self.numbered(self.number_before(waiting), event)
     }
 
     /// Collects what the observing hooks receive for an event that is about to be delivered.
     pub(super) fn observe(&mut self, event: &AgentEvent) -> Option<Observation> {
-        self.started |= matches!(event, AgentEvent::AgentStart(_));
-        Observation::of(event, &self.performer.config.hooks, self.run.as_ref(), self.started)
+        self.performer.follow(event);
+        self.journaling.started |= matches!(event, AgentEvent::AgentStart(_));
+        Observation::of(event, &self.performer.config.hooks, self.run.as_ref(), self.journaling.started)
     }
 
     /// Calls the observing hooks after an event has been delivered.

@@ -27,6 +27,7 @@ struct User {
     #[serde(default)]
     timestamp: Timestamp,
     deferred: Option<Box<DeferredCall>>,
+    request_id: Option<Box<str>>,
     turn_id: Option<TurnId>,
 }
 
@@ -77,8 +78,8 @@ impl Tagged for AgentMessage {
     fn read<'de, D: Deserializer<'de>>(role: Role, fields: D) -> Result<Self, D::Error> {
         let (message, turn_id) = match role {
             Role::User => {
-                let User { content, timestamp, deferred, turn_id } = User::deserialize(fields)?;
-                (UserMessage { content, timestamp, deferred }.into(), turn_id)
+                let User { content, timestamp, deferred, request_id, turn_id } = User::deserialize(fields)?;
+                (UserMessage { content, timestamp, deferred, request_id }.into(), turn_id)
             }
             Role::Assistant => {
                 let m = Assistant::deserialize(fields)?;

@@ -20,6 +20,8 @@ enum Written<'m> {
         #[serde(skip_serializing_if = "Option::is_none")]
         deferred: Option<&'m DeferredCall>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        request_id: Option<&'m str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
         turn_id: Option<&'m TurnId>,
     },
     Assistant {
@@ -65,6 +67,7 @@ impl Serialize for LlmMessage {
                 content: &m.content,
                 timestamp: m.timestamp,
                 deferred: m.deferred.as_deref(),
+                request_id: m.request_id.as_deref(),
                 turn_id,
             },
             Message::Assistant(m) => Written::Assistant {

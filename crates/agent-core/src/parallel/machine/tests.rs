@@ -189,6 +189,75 @@ fn a_group_that_selects_nothing_ends_with_its_last_branch() {
     assert_eq!(World::new(none).ended().0, GroupEnd::Ran {});
 }
 
+/// A branch that waits, for an approval or about a call whose outcome is unknown.
+fn waits(index: usize, outcome_unknown: bool) -> GroupInput {
+    let question = json!({"id": "q", "text": "Again?", "outcomeUnknown": outcome_unknown});
+    let end = BranchEnd::Suspended { questions: vec![serde_json::from_value(question).unwrap()] };
+    GroupInput::BranchEnded { index, end, usage: Usage::new(1, 0, 0, 0), tool_usage: Usage::default() }
+}
+
+#[test]
+fn a_call_with_an_unknown_outcome_keeps_the_group_open_until_its_branch_ends() {
+    let mut world = World::of(3);
+    for input in [waits(0, true), waits(1, false), ended(2)] {
+        world.apply(input).unwrap();
+    }
+    let GroupStep::AwaitAnswers { key, waiting } = world.group.next() else { panic!() };
+    assert_eq!((key.as_str(), waiting), ("answers", vec![0]));
+    for input in [selects(2), fails()] {
+        assert!(world.apply(input).unwrap_err().reason.contains("branch 0 has not ended"));
+    }
+    assert!(world.apply(waits(1, false)).unwrap_err().reason.contains("already ended"));
+    // It may wait again, for example because its process ended once more.
+    world.apply(waits(0, true)).unwrap();
+    assert!(matches!(world.group.next(), GroupStep::AwaitAnswers { .. }));
+    world.apply(ended(0)).unwrap();
+    assert!(matches!(world.group.next(), GroupStep::Evaluate { .. }));
+    world.apply(selects(0)).unwrap();
+    assert_eq!(world.ended().1.selected_config_index, Some(0));
+    assert_eq!(world.group.usage().branches.input, 21, "each branch counts once");
+
+    for selects in [true, false] {
+        let mut setup = setup(2);
+        setup.selects = selects;
+        let mut world = World::new(setup);
+        for input in [waits(0, true), waits(1, true), GroupInput::Abort {}, ended(0)] {
+            world.apply(input).unwrap();
+        }
+        assert!(matches!(world.group.next(), GroupStep::AwaitAnswers { .. }), "each branch has to end");
+        world.apply(ended(1)).unwrap();
+        assert_eq!(world.ended().0, if selects { GroupEnd::Aborted {} } else { GroupEnd::Ran {} });
+    }
+}
+
+#[test]
+fn a_group_that_is_resumed_announces_nothing_and_ends_like_the_one_that_was_cut_off() {
+    let mut whole = World::of(2);
+    let mut resumed = World { group: Group::resume(setup(2)), events: Vec::new() };
+    for world in [&mut whole, &mut resumed] {
+        for input in [ended(0), ended(1), selects(1)] {
+            world.apply(input).unwrap();
+        }
+    }
+    assert_eq!(resumed.group, whole.group);
+    assert_eq!(resumed.events, whole.events[1..]);
+}
+
+#[test]
+fn the_ids_of_a_group_derive_from_its_place() {
+    let at = |session: &str, parent: Option<&str>, number| {
+        let parent = parent.map(LoopId::from);
+        GroupSetup::at(session.into(), "a".into(), parent, number, Timestamp(1)).group_id
+    };
+    let first = at("s", Some("s.m.1"), 0);
+    assert_eq!(first, at("s", Some("s.m.1"), 0));
+    let others = [at("s", Some("s.m.1"), 1), at("s", Some("s.m.2"), 0), at("s", None, 0), at("t", None, 0)];
+    assert!(!others.contains(&first));
+    assert!(others.iter().enumerate().all(|(n, id)| !others[..n].contains(id)));
+    // The form must not change, because it is compared with what is recorded.
+    assert_eq!(first.as_str(), "s.parallel.33da78717348f2e9-group");
+}
+
 #[test]
 fn the_ids_of_the_loops_derive_from_the_id_of_the_group() {
     let setup = setup(1);

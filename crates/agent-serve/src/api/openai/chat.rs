@@ -242,7 +242,7 @@ pub(super) fn finish_reason(finish: Finish) -> &'static str {
 pub(in super::super) async fn complete(
     State(service): State<Service>,
     Caller(account): Caller,
-    Body(body): Body<ChatRequest>,
+    Body(body, request): Body<ChatRequest>,
 ) -> Result<Response, ApiError> {
     let lifetime = if body.store == Some(true) { Lifetime::Kept } else { Lifetime::Once };
     let streams = body.stream == Some(true);
@@ -252,7 +252,7 @@ pub(in super::super) async fn complete(
     let include_usage = body.stream_options.and_then(|options| options.include_usage) == Some(true);
     let model = body.model.clone();
     let ask = body.ask()?;
-    let running = Seat { service: &service, account: &account, lifetime }.begin(&model, ask).await?;
+    let running = Seat { service: &service, account: &account, lifetime, request }.begin(&model, ask).await?;
     let head = Head {
         id: format!("chatcmpl-{}", running.conversation().of.id),
         created: seconds(service.inner.shared.environment.now()),

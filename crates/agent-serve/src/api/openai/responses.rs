@@ -303,7 +303,7 @@ pub(super) fn part(text: &str) -> Value {
 pub(in super::super) async fn respond(
     State(service): State<Service>,
     Caller(account): Caller,
-    Body(body): Body<ResponsesRequest>,
+    Body(body, request): Body<ResponsesRequest>,
 ) -> Result<Response, ApiError> {
     let kept = body.store != Some(false);
     let lifetime = if kept { Lifetime::Kept } else { Lifetime::Once };
@@ -317,7 +317,7 @@ pub(in super::super) async fn respond(
     let model = body.model.clone();
     let (temperature, max_output_tokens) = (body.temperature, body.max_output_tokens);
     let ask = body.ask()?;
-    let seat = Seat { service: &service, account: &account, lifetime };
+    let seat = Seat { service: &service, account: &account, lifetime, request };
     let running = match continued {
         None => seat.begin(&model, ask).await?,
         Some(previous) => {

@@ -4,14 +4,17 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::agent::Subscription;
-use agent_core::{AgentEvent, MessageRef, RunEnd, SessionId, StopCause, StopReason, StreamDelta, Usage};
+use agent_core::{
+    AgentEvent, MessageRef, RunEnd, RunFailure, SessionId, StopCause, StopReason, StreamDelta, Usage,
+};
 use tokio::sync::{Notify, watch};
 
 use super::super::error::ApiError;
 use super::ask::{Ask, Options, WithOptions};
 use crate::conversation::Conversation;
+use crate::conversation::requests::{Repeated, RequestId, numbered};
 use crate::keys::Account;
-use crate::registry::{OpenError, Wait};
+use crate::registry::{Created, OpenError, Wait};
 use crate::service::{Lifetime, Service};
 
 /// A piece of the answer.
@@ -139,37 +142,81 @@ pub(super) struct Seat<'a> {
     pub(super) service: &'a Service,
     pub(super) account: &'a Arc<Account>,
     pub(super) lifetime: Lifetime,
+    /// The id of the request, if it has a key. Its conversation is kept, so that the request can be repeated.
+    pub(super) request: Option<RequestId>,
 }
 
 impl Seat<'_> {
-    /// Begins a new conversation with an agent and starts its run.
+    /// Begins a new conversation with an agent and starts its run. A repeated request gets the recorded run.
     pub(super) async fn begin(&self, agent: &str, ask: Ask) -> Result<Running, ApiError> {
-        super::super::conversations::check_budget(self.service, self.account)?;
-        let of = self.service.create(self.account, Some(agent), self.lifetime).await?;
+        let request = self.request.as_ref();
+        let lifetime = if request.is_some() { Lifetime::Kept } else { self.lifetime };
+        if request.is_none() {
+            super::super::conversations::check_budget(self.service, self.account)?;
+        }
+        let (of, created) = self.service.create(self.account, Some(agent), lifetime, request).await?;
+        if created == Created::Before {
+            return self
+                .go_on(&of.id, ask, |conversation| match conversation.events.last() {
+                    0 => Ok(()),
+                    _ => Err(Repeated::Differs.into()),
+                })
+                .await;
+        }
         // A conversation whose run does not start is of no use to its client, which does not know its id.
-        let guard = self.guard(&of.id, Cleanup::Delete);
+        let cleanup = if request.is_some() { Cleanup::Keep } else { Cleanup::Delete };
+        let guard = self.guard(&of.id, cleanup);
+        super::super::conversations::check_budget(self.service, self.account)?;
         let conversation = self.open(&of.id, &ask.options).await?;
-        let kept = if self.lifetime == Lifetime::Kept { Cleanup::Keep } else { Cleanup::Delete };
+        let kept = if lifetime == Lifetime::Kept { Cleanup::Keep } else { Cleanup::Delete };
         let mut running = self.start(guard, conversation, ask).await?;
         running.guard.cleanup = kept;
         Ok(running)
     }
 
-    /// Continues a stored conversation.
+    /// Continues a stored conversation. A repeated request gets the recorded run.
     pub(super) async fn go_on(
         &self,
         id: &SessionId,
         ask: Ask,
         check: impl FnOnce(&Conversation) -> Result<(), ApiError>,
     ) -> Result<Running, ApiError> {
-        super::super::conversations::check_budget(self.service, self.account)?;
         // Checked before the conversation of another key is released.
-        drop(self.service.open(self.account, id).await?);
+        let conversation = self.service.open(self.account, id).await?;
+        if let Some(request) = &self.request
+            && let Some(after) = conversation.requests.find(request)?
+        {
+            return self.recorded(conversation, after).await;
+        }
+        drop(conversation);
+        super::super::conversations::check_budget(self.service, self.account)?;
         // The settings of an earlier request end with the agent that had them.
         self.service.inner.registry.release(id).await;
         let conversation = self.open(id, &ask.options).await?;
         check(&conversation)?;
         self.start(self.guard(id, Cleanup::Keep), conversation, ask).await
+    }
+
+    /// Returns a run that has ended, or waits, as it was recorded.
+    async fn recorded(&self, conversation: Arc<Conversation>, after: u64) -> Result<Running, ApiError> {
+        let id = conversation.of.id.clone();
+        if conversation.is_running() {
+            return Err(ApiError::from(Repeated::InProgress).in_conversation(id.as_str()));
+        }
+        let session = self.service.session(self.account, &id).await?;
+        let pieces = Arc::new(Pieces::default());
+        let mut end = None;
+        for (_, _, event) in numbered(&session).filter(|(_, number, _)| *number > after) {
+            pieces.note(id.as_str(), event);
+            end = RunEnd::of(event);
+            if end.is_some() {
+                break;
+            }
+        }
+        let interrupted = || RunEnd::Failed(RunFailure::Interrupted { reason: String::new() });
+        let end = watch::channel(Some(end.unwrap_or_else(interrupted))).1;
+        let guard = self.guard(&id, Cleanup::Keep);
+        Ok(Running { guard, conversation, pieces, subscription: None, end, after })
     }
 
     fn guard(&self, id: &SessionId, cleanup: Cleanup) -> Guard {
@@ -193,7 +240,10 @@ impl Seat<'_> {
         if !ask.history.is_empty() {
             agent.replace_messages(ask.history).map_err(|error| ApiError::bad_request(error.to_string()))?;
         }
-        let Some(prompt) = ask.prompt else { return Err(ApiError::bad_request("there is no prompt")) };
+        let Some(mut prompt) = ask.prompt else { return Err(ApiError::bad_request("there is no prompt")) };
+        if let Some(request) = &self.request {
+            request.mark(&mut prompt);
+        }
         let pieces = Arc::new(Pieces::default());
         let (noted, session) = (Arc::clone(&pieces), conversation.of.id.clone());
         let subscription = agent.subscribe(move |event| noted.note(session.as_str(), event));
@@ -205,12 +255,13 @@ impl Seat<'_> {
             after: 0,
             guard,
         };
-        let guarded = Arc::clone(&conversation);
+        // A client that repeats its request wants the answer later.
+        let guarded = self.request.is_none().then(|| Arc::clone(&conversation));
         // From here on the run can have begun. Another run of the conversation is not this request's to abort.
         let started = conversation
-            .start(|agent| {
+            .start(self.request.as_ref(), |agent| {
                 let started = agent.prompt(prompt);
-                running.guard.conversation = started.is_ok().then_some(guarded);
+                running.guard.conversation = guarded.filter(|_| started.is_ok());
                 started
             })
             .await;

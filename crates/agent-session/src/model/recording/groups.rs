@@ -108,6 +108,7 @@ impl Recording {
             group.evaluation_usage = end.evaluation_usage;
             group.judge_loop_id.clone_from(&end.judge_loop_id);
             group.reason.clone_from(&end.reason);
+            group.ended_at = Some(end.timestamp);
             group.is_selected = is_selected;
         }
         self.session.last_active_at = self.session.last_active_at.max(end.timestamp);

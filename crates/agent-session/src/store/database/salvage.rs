@@ -1,5 +1,6 @@
 //! Salvages a damaged session from its rows.
 
+use super::super::broken;
 use super::super::journal::{FORM, Lines};
 use super::super::json::form2::LineReader;
 use super::super::salvage::Loss;
@@ -26,8 +27,8 @@ pub(in crate::store) trait RowSource {
     /// The reason why it cannot be read.
     fn row(&self, rows: Rows, n: u64) -> Result<Vec<u8>, String>;
 
-    /// Returns the number of the first record that can be found.
-    fn first_record(&self) -> Option<u64>;
+    /// Returns the numbers of the first and of the last row of a list that can be found.
+    fn range(&self, rows: Rows) -> Option<(u64, u64)>;
 }
 
 /// The rows of a session of which some are damaged.
@@ -36,15 +37,20 @@ pub(in crate::store) struct Part<S> {
     /// The store and the session, for the places of losses.
     place: String,
     pub(in crate::store) losses: Vec<Loss>,
+    /// The number of losses that are not described.
+    more: usize,
 }
 
 impl<S: RowSource> Part<S> {
     pub(in crate::store) fn new(source: S, place: String) -> Self {
-        Self { source, place, losses: Vec::new() }
+        Self { source, place, losses: Vec::new(), more: 0 }
     }
 
     pub(in crate::store) fn lose(&mut self, place: &str, reason: String) {
-        self.losses.push(Loss::new(format!("{}, {place}", self.place), reason));
+        match self.losses.len() < broken::MAX_DESCRIBED {
+            true => self.losses.push(Loss::new(format!("{}, {place}", self.place), reason)),
+            false => self.more += 1,
+        }
     }
 
     /// Returns the session with every line and record that is intact.
@@ -54,27 +60,32 @@ impl<S: RowSource> Part<S> {
         sealed: Option<&Sealed>,
         bytes: usize,
     ) -> Option<Session> {
-        let end = sealed.map(|sealed| sealed.records.saturating_add(1));
         let mut reader = LineReader::new(id, bytes, Gaps::Filled);
-        self.each(Rows::Lines, 0, sealed.map(|sealed| sealed.lines), |line| reader.take(line));
+        let lines = self.end(Rows::Lines, sealed.map(|sealed| sealed.lines));
+        self.each(Rows::Lines, 0, lines, |line| reader.take(line));
         let recording = reader.finish().map_err(|reason| self.lose("a loop", reason)).ok()?;
         let recording = recording.or_else(|| {
             let summary = &sealed?.summary;
             Some(Recording::new(Session::new(id.into(), summary.agent_id.clone(), summary.created_at)))
         })?;
+        let end = self.end(Rows::Records, sealed.map(|sealed| sealed.records.saturating_add(1)));
         let next = match recording.session.journal_records {
             // The session was never saved, or its own line is damaged.
-            0 => self.first_record(end),
+            0 => self.source.range(Rows::Records).map(|(first, _)| first).or(end).unwrap_or(1),
             saved => saved.saturating_add(1),
         };
         let mut lines = Lines::new(recording, FORM, bytes).with_gaps(Gaps::Filled);
         self.each(Rows::Records, next, end, |line| lines.take(line));
+        if let Some(reason) = broken::more(self.more) {
+            self.losses.push(Loss::new(self.place.clone(), reason));
+        }
         Some(lines.finish().session)
     }
 
-    /// Returns the number of the first record that can be found; `end` if there is none.
-    fn first_record(&self, end: Option<u64>) -> u64 {
-        self.source.first_record().or(end).unwrap_or(1)
+    /// Returns the end of a list: the one of the summary, or behind the last row if that is later; `None` if neither is known.
+    fn end(&self, rows: Rows, counted: Option<u64>) -> Option<u64> {
+        let found = self.source.range(rows).map(|(_, last)| last.saturating_add(1));
+        counted.max(found)
     }
 
     /// Passes each row of a list to `take`, one by one, so that a damaged page hides no row of another one.

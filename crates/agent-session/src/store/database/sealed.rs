@@ -13,6 +13,9 @@ pub(in crate::store) struct Sealed {
     pub(in crate::store) lines: u64,
     /// The number of the last record that was acknowledged.
     pub(in crate::store) records: u64,
+    /// The checksum of the last row: of the last record, or of the last line if there is no record after the save.
+    #[serde(default)]
+    pub(in crate::store) tail: Option<lines::Crc>,
     pub(in crate::store) summary: SessionSummary,
     /// What waits in the session; `None` if it is not known.
     #[serde(default)]
@@ -24,6 +27,8 @@ pub(in crate::store) struct Sealed {
 pub(in crate::store) struct SealedLine<'a> {
     pub(in crate::store) lines: u64,
     pub(in crate::store) records: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::store) tail: Option<lines::Crc>,
     pub(in crate::store) summary: &'a SessionSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::store) waits: Option<&'a Waits>,

@@ -64,7 +64,12 @@ impl Acknowledged {
     }
 }
 
-/// The id of the last start of the machine, at most 40 bytes.
+/// Returns the id of the last start of the machine, at most 40 bytes; empty where the system does not tell it.
+pub(crate) fn boot() -> &'static str {
+    &BOOT
+}
+
+/// The id of the last start of the machine.
 static BOOT: LazyLock<String> = LazyLock::new(|| {
     let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().chars().filter(char::is_ascii_graphic).take(40).collect()

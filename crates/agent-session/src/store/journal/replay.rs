@@ -1,5 +1,6 @@
 //! Reads the lines of a journal.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::io::BufRead;
 use std::path::Path;
@@ -10,10 +11,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::super::broken::Broken;
 use super::super::lines;
-use super::super::version::check_version;
 use super::Acknowledged;
+use super::first_line::{Difference, Head, read_head};
 use super::form1::Form1;
+use super::saved_journal::{SALVAGE, SavedJournal};
 use super::state::OpenRunStates;
 use super::summary_line::SUMMARY;
 use crate::error::SessionError;
@@ -32,15 +35,36 @@ pub(crate) struct Saved {
     pub(crate) form: u32,
     /// The digest of the lines of a file of form 2; `None` if it was not read as a whole.
     pub(crate) digest: Option<u32>,
+    /// The journal whose records the file contains, if it is known.
+    pub(crate) journal: Option<SavedJournal>,
+    /// Whether the file tells that there is a journal.
+    pub(crate) needs_journal: bool,
+}
+
+impl Saved {
+    /// Begins with a session of form 1, which tells nothing of its journal.
+    pub(crate) fn of_form1(session: Session) -> Self {
+        let recording = Recording::new(session);
+        Self { recording, form: 1, digest: None, journal: None, needs_journal: false }
+    }
+}
+
+/// The paths of a session's two files, for errors.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Files<'a> {
+    pub(crate) journal: &'a Path,
+    pub(crate) saved: &'a Path,
 }
 
 /// The result of reading a journal.
 pub(crate) struct Replayed {
     pub(crate) recording: Option<Recording>,
-    /// The size of an unfinished last line in bytes.
+    /// The size in bytes of an unfinished last line, or of what a crash of the machine left behind the last record.
     pub(crate) torn_bytes: usize,
     /// What could not be read. With [`Gaps::Refused`] this is the first error, and `recording` contains the lines before it.
-    pub(crate) broken: Vec<SessionError>,
+    pub(crate) broken: Broken,
+    /// The journal whose records the session contains.
+    pub(crate) records: Option<SavedJournal>,
 }
 
 /// Appends the first line: the session without its loops, the digest of the file that the journal continues, and the checksum
@@ -68,21 +92,24 @@ pub(crate) fn begin(
 /// # Errors
 /// When the file cannot be read, or its first line is that of a later version.
 pub(crate) fn replay(
-    path: &Path,
+    files: Files<'_>,
     mut file: impl BufRead,
     bytes: usize,
     base: Option<Saved>,
     id: &str,
     gaps: Gaps,
 ) -> Result<Replayed, SessionError> {
+    let path = files.journal;
     let mut line = Vec::new();
+    let passed = Cell::new(0);
     let mut next = |line: &mut Vec<u8>| -> Result<bool, SessionError> {
         line.clear();
-        file.read_until(b'\n', line).map_err(SessionError::io(path, "read"))?;
+        let read = file.read_until(b'\n', line).map_err(SessionError::io(path, "read"))?;
+        passed.set(passed.get() + read);
         // What follows the last line feed was never acknowledged.
         Ok(line.pop_if(|last| *last == b'\n').is_some())
     };
-    let mut replayed = Replayed { recording: None, torn_bytes: 0, broken: Vec::new() };
+    let mut replayed = Replayed { recording: None, torn_bytes: 0, broken: Broken::default(), records: None };
     let corrupt = |at: usize, reason: String| SessionError::corrupt(path, format!("line {at}"), reason);
     if !next(&mut line)? {
         // Form 1 created the file before its first line and emptied it with a save. Form 2 does neither.
@@ -111,9 +138,11 @@ pub(crate) fn replay(
             }
         }
     };
-    if let Some(reason) = head.contradicts(base.as_ref()) {
-        replayed.broken.push(corrupt(1, reason.to_owned()));
-        if gaps == Gaps::Refused {
+    let saved_journal = base.as_ref().and_then(|base| base.journal);
+    if let Some((difference, reason)) = head.contradicts(files, base.as_ref()) {
+        replayed.broken.push(corrupt(1, reason));
+        if gaps == Gaps::Refused || difference == Difference::History {
+            replayed.recording = base.map(|base| base.recording);
             return Ok(replayed);
         }
     }
@@ -122,14 +151,18 @@ pub(crate) fn replay(
     let recording = base.map_or_else(|| Recording::new(head.session), |base| base.recording);
     let mut taken = Lines::new(recording, form, bytes).with_gaps(gaps);
     (taken.order, taken.is_of_one_writer) = (Order::Begin(first), true);
+    taken.saved = saved_journal.map(|saved| (saved_records, saved.last));
     let mut at = 1;
     let (mut required, mut must_reach) = (0, 0);
+    // Whether the machine has crashed since, which can leave anything behind the records that were flushed.
+    let mut has_crashed = false;
     if form == FORM {
         at += 1;
         let whole = next(&mut line)?;
         match Acknowledged::read(&line) {
             Ok(mark) if whole => {
                 required = mark.required();
+                has_crashed = !mark.is_of_this_boot();
                 // A save contains all records. Those that were not flushed can be lost with a crash of the machine.
                 must_reach = if mark.is_of_this_boot() { saved_records } else { 0 };
             }
@@ -165,75 +198,50 @@ pub(crate) fn replay(
         }
         damaged = if took.is_ok() { 0 } else { damaged + 1 };
         if let Err(reason) = took {
+            let is_left = has_crashed
+                && gaps == Gaps::Refused
+                && taken.recording.session.journal_records >= required
+                && !lines::is_text(&line);
+            if is_left {
+                replayed.torn_bytes = bytes.saturating_sub(passed.get().saturating_sub(line.len() + 1));
+                let torn = replayed.torn_bytes;
+                tracing::warn!(
+                    journal = %path.display(), line = at, torn,
+                    "a crash of the machine damaged the journal behind its flushed records; what follows is not used"
+                );
+                break;
+            }
+            let reason = match taken.is_of_other_history {
+                true => format!(
+                    "{reason} {}: they are of two histories of the session; move one of the two away, or {SALVAGE}",
+                    files.saved.display()
+                ),
+                false => reason,
+            };
             replayed.broken.push(corrupt(at, reason));
-            if gaps == Gaps::Refused {
+            if gaps == Gaps::Refused || taken.is_of_other_history {
                 break;
             }
         }
     }
     let done = taken.recording.session.journal_records;
     if done < required && replayed.broken.is_empty() {
-        let reason = format!("records {} to {required} were acknowledged and are missing", done + 1);
+        let reason =
+            format!("records {} to {required} were acknowledged and are missing; {SALVAGE}", done + 1);
         replayed.broken.push(corrupt(at, reason));
     }
     if taken.last < must_reach && replayed.broken.is_empty() {
-        let (last, reason) = (taken.last, "this is an older copy of the journal, or it lost records");
-        let text =
-            format!("it ends with record {last}, and the session's file has record {must_reach}: {reason}");
+        let (last, file) = (taken.last, files.saved.display());
+        let text = format!(
+            "it ends with record {last}, and the session's file {file} has record {must_reach}: this is an older copy of the \
+             journal, or it lost records; move it away, or {SALVAGE}"
+        );
         replayed.broken.push(corrupt(at, text));
     }
+    // A crash of the machine can have lost records that the file contains.
+    replayed.records = taken.records.filter(|_| taken.last >= saved_records).or(saved_journal);
     replayed.recording = Some(taken.finish());
     Ok(replayed)
-}
-
-/// The first line of a journal.
-struct Head {
-    session: Session,
-    form: u32,
-    /// The digest of the session's file when the journal began; `None` if there was none.
-    file: Option<u32>,
-    /// The checksum of the first record.
-    first: Option<lines::Crc>,
-}
-
-impl Head {
-    /// Returns why the file of the session is not the one that the journal continues; `None` if it is, or if it was saved
-    /// after a record of the journal.
-    fn contradicts(&self, base: Option<&Saved>) -> Option<&'static str> {
-        let begun = self.session.journal_records;
-        let Some(base) = base else {
-            let is_missing = begun > 0 || self.file.is_some();
-            return is_missing.then_some("the session's file, which this journal continues, is missing");
-        };
-        let is_another = self.form == FORM
-            && base.form == FORM
-            && base.recording.session.journal_records == begun
-            && base.digest.is_some_and(|digest| self.file != Some(digest));
-        is_another.then_some("the session's file is not the one that this journal continues")
-    }
-}
-
-/// Reads the first line of a journal's file: the session without its loops.
-fn read_head(path: &Path, line: &[u8], id: &str) -> Result<Head, SessionError> {
-    let corrupt = |reason: String| SessionError::corrupt(path, "line 1", reason);
-    let is_sealed = !line.starts_with(b"{\"journal\":1,");
-    if is_sealed {
-        lines::open(line).map_err(corrupt)?;
-    }
-    let mut value: Value = serde_json::from_slice(line).map_err(|e| corrupt(e.to_string()))?;
-    let form = check_version(path, "line 1", value.get("journal"), FORM)?;
-    if is_sealed != (form == FORM) {
-        return Err(corrupt("it has no checksum".to_owned()));
-    }
-    let head = value.get_mut("head").map(Value::take);
-    let head = head.ok_or_else(|| corrupt("the first line has no head".to_owned()))?;
-    let session = Session::from_value(head).map_err(|e| corrupt(e.to_string()))?;
-    if session.session_id != *id {
-        return Err(corrupt(format!("it belongs to session {:?}", session.session_id)));
-    }
-    let file = value.get("file").and_then(Value::as_u64).and_then(|file| u32::try_from(file).ok());
-    let first = value.get("first").and_then(|first| lines::Crc::deserialize(first).ok());
-    Ok(Head { session, form, file, first })
 }
 
 /// Returns whether a record is the next one; `false` if the session already contains it.
@@ -273,6 +281,12 @@ pub(crate) struct Lines {
     /// The number of records before the last line that no line had.
     missing_before: Option<u64>,
     order: Order,
+    /// The number and the checksum of the last record that the session's file contains, if they are known.
+    saved: Option<(u64, lines::Crc)>,
+    /// Whether the journal has another record of this number.
+    is_of_other_history: bool,
+    /// The first and the last record that were read.
+    records: Option<SavedJournal>,
     /// Whether one writer wrote all lines. The first line of a writer does not contain the checksum of the line before it.
     is_of_one_writer: bool,
 }
@@ -319,6 +333,9 @@ impl Lines {
             last: 0,
             missing_before: None,
             order: Order::Unknown,
+            saved: None,
+            is_of_other_history: false,
+            records: None,
             is_of_one_writer: false,
         }
     }
@@ -358,6 +375,18 @@ impl Lines {
             return Err(format!("it is record {} of another journal, or the record before it is", read.n));
         }
         self.order = crc.map_or(Order::Unknown, Order::After);
+        if let Some((number, saved)) = self.saved
+            && number == read.n
+            && crc != Some(saved)
+        {
+            self.is_of_other_history = true;
+            return Err(format!("it is another record {number} than that of the session's file"));
+        }
+        self.records = match (self.records, crc) {
+            (Some(records), Some(last)) => Some(SavedJournal { last, ..records }),
+            (None, _) => SavedJournal::begin(line),
+            (records, None) => records,
+        };
         self.last = self.last.max(read.n);
         let done = self.recording.session.journal_records;
         match is_next(read.n, &self.recording) {

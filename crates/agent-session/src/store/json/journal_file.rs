@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use agent_core::journal::Durability;
 
 use super::super::files::{self, flush_directory};
-use super::super::journal::{self, Acknowledged, MARK, SUMMARY, SummaryLine};
+use super::super::journal::{self, Acknowledged, MARK, SUMMARY, SavedJournal, SummaryLine};
+use super::super::lines;
 use super::super::summary::Waits;
 use super::super::write_lock::WriteLock;
 use super::super::{SessionRecord, SessionSummary};
+use super::form2::{JournalMark, mark_journal};
 use crate::error::SessionError;
 
 /// The journal of a session that is being written, and the session's lock.
@@ -21,6 +23,8 @@ use crate::error::SessionError;
 #[derive(Debug)]
 pub(super) struct JournalFile {
     path: PathBuf,
+    /// The session's file, which tells that there is a journal.
+    saved: PathBuf,
     /// The lock of the session; `None` after it was released. A thread that creates or removes the file holds the mutex.
     lock: Mutex<Option<WriteLock>>,
     /// `None` before the first record after a save.
@@ -40,6 +44,10 @@ struct State {
     to_flush: u64,
     /// Whether the file's name was flushed.
     is_named: bool,
+    /// The first and the last record.
+    records: Option<SavedJournal>,
+    /// Whether the journal continues the session's file.
+    continues_file: bool,
 }
 
 /// What lists need of the session after a record.
@@ -54,8 +62,8 @@ enum Target {
 }
 
 impl JournalFile {
-    pub(super) fn new(path: PathBuf, lock: WriteLock) -> Self {
-        Self { path, lock: Mutex::new(Some(lock)), state: Mutex::new(None) }
+    pub(super) fn new(path: PathBuf, saved: PathBuf, lock: WriteLock) -> Self {
+        Self { path, saved, lock: Mutex::new(Some(lock)), state: Mutex::new(None) }
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -99,6 +107,7 @@ impl JournalFile {
         file.sync_data().map_err(SessionError::io(&self.path, "flushed to the disk"))?;
         if !is_named {
             flush_directory(&self.path);
+            self.mark(JournalMark::Flushed);
         }
         let mut state = locked(&self.state);
         // A save may have begun another journal meanwhile.
@@ -128,22 +137,34 @@ impl JournalFile {
             return Err(SessionError::store("the session", "written", "its writer was dropped"));
         };
         let file = create_file(&self.path, lock, &bytes)?;
+        self.mark(JournalMark::Begun);
         if let Some(state) = locked(&self.state).as_mut() {
             state.move_to(&file, &bytes).map_err(SessionError::io(&self.path, "written"))?;
         }
         Ok(Some(file))
     }
 
-    /// Ends the journal by a save, whose file contains all records. Returns what `replace` returns.
+    /// Tells in the session's file that there is a journal. Without it nothing is lost, but a journal that is removed later is
+    /// not missed.
+    fn mark(&self, mark: JournalMark) {
+        if locked(&self.state).as_ref().is_some_and(|state| state.continues_file)
+            && let Err(error) = mark_journal(&self.saved, mark)
+        {
+            tracing::warn!(%error, "a session's file does not tell that it has a journal");
+        }
+    }
+
+    /// Ends the journal by a save: `replace` replaces the session's file by one that contains all records, and gets the first
+    /// and the last one, if there are any.
     pub(super) fn save(
         &self,
-        replace: impl FnOnce() -> Result<u32, SessionError>,
-    ) -> Result<u32, SessionError> {
+        replace: impl FnOnce(Option<SavedJournal>) -> Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
         let _lock = locked(&self.lock);
-        let digest = replace()?;
+        let records = locked(&self.state).as_ref().and_then(|state| state.records);
+        replace(records)?;
         *locked(&self.state) = None;
-        files::remove(&self.path)?;
-        Ok(digest)
+        files::remove(&self.path)
     }
 
     /// Releases the session. A flush that runs on another thread is completed.
@@ -181,6 +202,8 @@ impl State {
             end,
             to_flush: flushed(record),
             is_named: false,
+            records: SavedJournal::begin(record.line),
+            continues_file: saved.is_some(),
         })
     }
 
@@ -196,6 +219,9 @@ impl State {
         self.write(bytes, self.end, path)?;
         self.end += bytes.len() as u64;
         self.acknowledged.records = record.number;
+        if let (Some(records), Some(last)) = (&mut self.records, lines::Crc::of(record.line)) {
+            records.last = last;
+        }
         self.to_flush = self.to_flush.max(flushed(record));
         bytes.clear();
         self.acknowledged.append_to(bytes);
@@ -291,12 +317,12 @@ fn create_file(path: &Path, _: &mut WriteLock, bytes: &[u8]) -> Result<Arc<File>
 }
 
 #[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+pub(super) fn write_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
+pub(super) fn write_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
     while !bytes.is_empty() {
         let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
         bytes = bytes.get(written..).unwrap_or_default();

@@ -55,13 +55,18 @@ enum Journal {
 /// # Errors
 /// [`SessionError::NotFound`] when the session does not exist any more; also when it cannot be read.
 pub(super) fn read(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Listed, SessionError> {
-    if !entry.has_journal {
-        return of_file(store, entry, asked);
+    if !entry.has_journal
+        && let Some(listed) = of_file(store, entry, asked)?
+    {
+        return Ok(listed);
     }
     for attempt in 1..=TRIES {
         match of_journal(store, entry, asked)? {
             Journal::Listed(listed) => return Ok(*listed),
-            Journal::Absent => return of_file(store, entry, asked),
+            Journal::Absent => match of_file(store, entry, asked)? {
+                Some(listed) => return Ok(listed),
+                None => break,
+            },
             Journal::Unknown => break,
             Journal::Differs if !write_lock::is_held(&store.lock_of(entry.id.as_str())?) => break,
             Journal::Differs if attempt < TRIES => std::thread::sleep(WAIT),
@@ -73,21 +78,25 @@ pub(super) fn read(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result
     Ok(Listed { summary: SessionSummary::of(&session), waits: None, hits })
 }
 
-fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Listed, SessionError> {
+/// Returns what the file of a session without a journal tells; `None` if the session has one.
+fn of_file(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Option<Listed>, SessionError> {
     let id = entry.id.as_str();
     let path = store.path_of(id)?;
     let (file, size) = files::open(&path, store.max_file_bytes())?.ok_or_else(|| store.not_found(id))?;
     let mut file = BufReader::new(file);
     if !is_form2(&path, &mut file)? {
         let session = read_form1(&path, file, size, id)?;
-        return Ok(Listed { summary: session.summary(), waits: None, hits: session.hits(asked) });
+        return Ok(Some(Listed { summary: session.summary(), waits: None, hits: session.hits(asked) }));
     }
-    let FileHead { summary, waits, .. } = form2::read_head(&path, &mut file, id)?;
+    let FileHead { summary, waits, needs_journal, .. } = form2::read_head(&path, &mut file, id)?;
+    if needs_journal {
+        return Ok(None);
+    }
     let mut search = Search::new(asked);
     if !asked.is_empty() {
         search.file(&path, file)?;
     }
-    Ok(Listed { summary, waits, hits: search.finish() })
+    Ok(Some(Listed { summary, waits, hits: search.finish() }))
 }
 
 fn of_journal(store: &JsonStore, entry: &Entry, asked: &[String]) -> Result<Journal, SessionError> {

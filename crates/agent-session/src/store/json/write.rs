@@ -6,6 +6,7 @@ use agent_core::journal::JournalWarning;
 use agent_core::{SessionId, Timestamp};
 
 use super::super::files;
+use super::super::journal::SavedJournal;
 use super::super::size_limit::SizeLimit;
 use super::super::summary::LiveSummary;
 use super::super::{BlockingSessionWriter, SessionReader, SessionRecord, WriteJob};
@@ -22,6 +23,8 @@ pub(super) struct JsonWriter {
     id: SessionId,
     /// The digest of the session's file; `None` if there is none.
     saved: Option<u32>,
+    /// The journal whose records the session's file contains.
+    saved_journal: Option<SavedJournal>,
     /// The size of the session's file.
     saved_bytes: u64,
     /// The size of file and journal together.
@@ -37,14 +40,15 @@ impl JsonWriter {
     pub(super) fn open(store: &JsonStore, id: &str) -> Result<(Self, Option<Session>), SessionError> {
         let lock = store.lock(id)?;
         let path = store.journal_of(id)?;
-        let mut saved = None;
-        let found = match store.read(id) {
-            Ok(loaded) => {
+        let (mut saved, mut saved_journal) = (None, None);
+        let found = match store.read_files(id) {
+            Ok((loaded, journal)) => {
                 let mut session = loaded.into_session();
                 session.interrupt_running_branches();
                 // The journal's records move to the file, so that each journal is written by one process only.
                 files::remove_empty(&path)?;
-                saved = Some(store.replace(&session)?);
+                saved = Some(store.replace(&session, journal)?);
+                saved_journal = journal;
                 files::remove(&path)?;
                 Some(session)
             }
@@ -56,9 +60,10 @@ impl JsonWriter {
             store: store.clone(),
             id: SessionId::from(id),
             saved,
+            saved_journal,
             saved_bytes: 0,
             size: SizeLimit::new(store.max_file_bytes()),
-            journal: Arc::new(JournalFile::new(path, lock)),
+            journal: Arc::new(JournalFile::new(path, store.path_of(id)?, lock)),
             summary: LiveSummary::of(found.as_ref().unwrap_or(&empty)),
             bytes: Vec::new(),
         };
@@ -101,7 +106,14 @@ impl BlockingSessionWriter for JsonWriter {
     }
 
     fn save(&mut self, session: &Session) -> Result<(), SessionError> {
-        self.saved = Some(self.journal.save(|| self.store.replace(session))?);
+        let Self { store, saved, saved_journal, .. } = self;
+        self.journal.save(|records| {
+            let journal = records.or(*saved_journal);
+            // Also if the journal cannot be removed afterwards.
+            *saved = Some(store.replace(session, journal)?);
+            *saved_journal = journal;
+            Ok(())
+        })?;
         self.summary = LiveSummary::of(session);
         self.measure()
     }

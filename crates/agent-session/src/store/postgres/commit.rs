@@ -273,7 +273,7 @@ impl Group {
             numbers.zip(&record.messages).for_each(|(n, message)| said.add(n, message));
         }
         Ok(Some(Self {
-            columns: Columns::of(&last.summary, last.waits.as_deref(), lines, last.number)?,
+            columns: Columns::of(&last.summary, last.waits.as_deref(), lines, (last.number, &last.line))?,
             before: number(first.number.saturating_sub(1)),
             numbers: records.iter().map(|record| number(record.number)).collect(),
             bytes: records.iter().map(|record| record.line.clone()).collect(),

@@ -124,7 +124,11 @@ impl RowSource for Found {
         list.get(&n).cloned().ok_or_else(|| "it is missing".to_owned())
     }
 
-    fn first_record(&self) -> Option<u64> {
-        self.records.keys().next().copied()
+    fn range(&self, rows: Rows) -> Option<(u64, u64)> {
+        let list = match rows {
+            Rows::Lines => &self.lines,
+            Rows::Records => &self.records,
+        };
+        Some((*list.keys().next()?, *list.keys().next_back()?))
     }
 }

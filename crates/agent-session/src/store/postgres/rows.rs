@@ -11,6 +11,7 @@ use super::{PostgresConfig, lease};
 use crate::error::SessionError;
 use crate::model::Session;
 use crate::store::database::{Encoded, SealedLine, Words, messages, number, status_name, words_of};
+use crate::store::lines::Crc;
 use crate::store::summary::{SessionSummary, Waits};
 
 /// The size in bytes of the words of one row. The server takes less than 1 MiB.
@@ -55,11 +56,12 @@ pub(super) struct Columns {
 }
 
 impl Columns {
+    /// Creates the columns of a session with these lines. `last` is its last row, and `records` the number of its last record.
     pub(super) fn of(
         s: &SessionSummary,
         waits: Option<&Waits>,
         lines: u64,
-        records: u64,
+        (records, last): (u64, &[u8]),
     ) -> Result<Self, SessionError> {
         Ok(Self {
             agent: s.agent_id.as_str().as_bytes().to_vec(),
@@ -72,7 +74,7 @@ impl Columns {
             cost: number(s.cost_micros),
             deferred: waits.map(|waits| waits.has_deferred),
             records: number(records),
-            sealed: SealedLine { lines, records, summary: s, waits }.line()?,
+            sealed: SealedLine { lines, records, tail: Crc::of(last), summary: s, waits }.line()?,
         })
     }
 }
@@ -139,7 +141,8 @@ impl Whole {
             said
         });
         let lines = encoded.lines.len() as u64;
-        let columns = Columns::of(&encoded.summary, encoded.waits.as_ref(), lines, session.journal_records)?;
+        let last = (session.journal_records, encoded.lines.last().map(Vec::as_slice).unwrap_or_default());
+        let columns = Columns::of(&encoded.summary, encoded.waits.as_ref(), lines, last)?;
         Ok(Self {
             id: session.session_id.clone(),
             hashes: encoded.lines.iter().map(|line| Sha256::digest(line).into()).collect(),

@@ -181,7 +181,8 @@ fn put(t: &Transaction<'_>, batch: &[Arc<Waiting>]) -> Result<Vec<(Arc<Writing>,
     }
     let mut written = Vec::with_capacity(sessions.len());
     for (stored, last) in sessions.into_values() {
-        rows::put_summary(t, stored, (&last.summary, last.waits.as_deref()), last.number)?;
+        let row = (last.number, last.line.as_bytes());
+        rows::put_summary(t, stored, (&last.summary, last.waits.as_deref()), row)?;
         written.push((Arc::clone(&last.session), stored));
     }
     Ok(written)

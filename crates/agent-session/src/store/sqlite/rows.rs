@@ -4,6 +4,7 @@ use agent_core::SessionId;
 use rusqlite::{Transaction, params};
 
 use super::super::database::{Encoded, SealedLine, Words, messages, number, status_name, words_of};
+use super::super::lines::Crc;
 use super::super::summary::{SessionSummary, Waits};
 use super::Failure;
 use super::lookup::row_of;
@@ -61,7 +62,9 @@ impl<'a> Whole<'a> {
         // The rows of version 1.
         t.prepare_cached("DELETE FROM loops WHERE session = ?1")?.execute([row])?;
         self.put_all_words(t, row)?;
-        put_summary(t, stored, (&self.rows.summary, self.rows.waits.as_ref()), self.session.journal_records)?;
+        let last = self.rows.lines.last().map(Vec::as_slice).unwrap_or_default();
+        let summary = (&self.rows.summary, self.rows.waits.as_ref());
+        put_summary(t, stored, summary, (self.session.journal_records, last))?;
         Ok(stored)
     }
 
@@ -95,12 +98,13 @@ fn insert(t: &Transaction<'_>, id: &SessionId) -> Result<i64, Failure> {
     Ok(row)
 }
 
-/// Writes the summary of a session and the columns for filters, of which those of version 1 alone are emptied.
+/// Writes the summary of a session and the columns for filters, of which those of version 1 alone are emptied. `last` is the
+/// last row, and `records` the number of the last record.
 pub(super) fn put_summary(
     t: &Transaction<'_>,
     Stored { row, lines }: Stored,
     (s, waits): (&SessionSummary, Option<&Waits>),
-    records: u64,
+    (records, last): (u64, &[u8]),
 ) -> Result<(), Failure> {
     t.prepare_cached(
         "UPDATE sessions SET agent = ?2, created_at = ?3, last_active_at = ?4, parent = ?5, status = ?6, tokens = ?7,
@@ -116,7 +120,7 @@ pub(super) fn put_summary(
         s.status.map(status_name),
         number(s.usage.total_tokens),
         number(s.cost_micros),
-        SealedLine { lines, records, summary: s, waits }.line()?,
+        SealedLine { lines, records, tail: Crc::of(last), summary: s, waits }.line()?,
     ])?;
     let mut statement = t.prepare_cached("INSERT OR IGNORE INTO models (session, model) VALUES (?1, ?2)")?;
     for model in &s.models {

@@ -76,9 +76,24 @@ impl RowSource for TableRows<'_> {
         read().map_err(|e| e.to_string())?.ok_or_else(|| "it is missing".to_owned())
     }
 
-    fn first_record(&self) -> Option<u64> {
-        let sql = "SELECT number FROM records WHERE session = ?1 ORDER BY number LIMIT 1";
-        let first = self.t.query_row(sql, [self.row], |row| row.get::<_, i64>(0));
-        first.ok().and_then(|number| u64::try_from(number).ok())
+    fn range(&self, rows: Rows) -> Option<(u64, u64)> {
+        // Two statements each, so that a damaged page between the two does not hide them.
+        let [first, last] = match rows {
+            Rows::Lines => [
+                "SELECT n FROM lines WHERE session = ?1 ORDER BY n LIMIT 1",
+                "SELECT n FROM lines WHERE session = ?1 ORDER BY n DESC LIMIT 1",
+            ],
+            Rows::Records => [
+                "SELECT number FROM records WHERE session = ?1 ORDER BY number LIMIT 1",
+                "SELECT number FROM records WHERE session = ?1 ORDER BY number DESC LIMIT 1",
+            ],
+        };
+        let find = |sql| {
+            let number: i64 = self.t.query_row(sql, [self.row], |row| row.get(0)).ok()?;
+            u64::try_from(number).ok()
+        };
+        // Where only one of them can be found, the list is read from there, or until there.
+        let (first, last) = (find(first), find(last));
+        Some((first.or(last)?, last.or(first)?))
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::super::super::SessionSummary;
 use super::super::super::lines;
 use super::super::super::summary::Waits;
+use super::begin::needs_journal;
 use crate::error::SessionError;
 
 /// What a list needs of a file.
@@ -16,6 +17,8 @@ pub(in super::super) struct FileHead {
     pub(in super::super) waits: Option<Waits>,
     /// The number of the last journal record that the file contains.
     pub(in super::super) journal_records: u64,
+    /// Whether the session has a journal.
+    pub(in super::super) needs_journal: bool,
 }
 
 /// Reads the summary of a session, which is at the beginning of the file.
@@ -41,15 +44,15 @@ pub(in super::super) fn read_head(
     }
     let corrupt = |reason: String| SessionError::corrupt(path, "line 2", reason);
     let mut line = Vec::new();
-    for _ in 0..2 {
-        line.clear();
-        file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))?;
-    }
+    file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))?;
+    let needs_journal = needs_journal(&line).unwrap_or_default();
+    line.clear();
+    file.read_until(b'\n', &mut line).map_err(SessionError::io(path, "read"))?;
     let line = line.strip_suffix(b"\n").unwrap_or(&line);
     let line = line.strip_suffix(b",").unwrap_or(line);
     let Head { session, summary, waits } = lines::parse(line).map_err(corrupt)?;
     if summary.session_id != *id {
         return Err(corrupt(format!("the file holds session {:?}", summary.session_id)));
     }
-    Ok(FileHead { summary, waits, journal_records: session.journal_records })
+    Ok(FileHead { summary, waits, journal_records: session.journal_records, needs_journal })
 }

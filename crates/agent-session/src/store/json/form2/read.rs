@@ -9,8 +9,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::super::super::broken::Broken;
+use super::super::super::journal::SavedJournal;
 use super::super::super::lines;
-use super::{BEGIN, END};
+use super::END;
+use super::begin::needs_journal;
 use crate::error::SessionError;
 use crate::model::form::budget_for;
 use crate::model::recording::Recording;
@@ -25,6 +28,8 @@ struct ReadLine<'a> {
     form: Option<u32>,
     #[serde(default)]
     session: Option<Value>,
+    #[serde(default)]
+    journal: Option<SavedJournal>,
     #[serde(default)]
     lines: usize,
     #[serde(default)]
@@ -48,10 +53,14 @@ pub(in super::super) struct ReadFile {
     /// `None` when not even the first record could be read.
     pub(in super::super) recording: Option<Recording>,
     /// What could not be read. With [`Gaps::Refused`] this is the first error.
-    pub(in super::super) broken: Vec<SessionError>,
+    pub(in super::super) broken: Broken,
     /// The form that the file's second line names; `None` if that line is damaged.
     pub(in super::super) form: Option<u32>,
     pub(in super::super) digest: u32,
+    /// The journal whose records the file contains.
+    pub(in super::super) journal: Option<SavedJournal>,
+    /// Whether the first line tells that the session has a journal.
+    pub(in super::super) needs_journal: bool,
 }
 
 /// Reads a session from a file of `size` bytes.
@@ -66,10 +75,10 @@ pub(in super::super) fn read(
     gaps: Gaps,
 ) -> Result<ReadFile, SessionError> {
     let mut reader = LineReader::new(id, size, gaps);
-    let mut broken = Vec::new();
+    let mut broken = Broken::default();
     let mut line = Vec::new();
     let mut at = 0;
-    let mut is_ended = false;
+    let (mut is_ended, mut has_mark) = (false, false);
     // The damaged lines since the last intact one, which are reported and have numbers, too.
     let mut damaged = 0;
     loop {
@@ -80,8 +89,13 @@ pub(in super::super) fn read(
         }
         let read = match &line[..] {
             _ if is_ended => Err("there is more after the last line".to_owned()),
-            BEGIN if at == 1 => Ok(()),
-            _ if at == 1 => Err("this is not the first line of a session".to_owned()),
+            first if at == 1 => match needs_journal(first) {
+                Some(needs) => {
+                    has_mark = needs;
+                    Ok(())
+                }
+                None => Err("this is not the first line of a session".to_owned()),
+            },
             END if reader.is_complete() || gaps == Gaps::Filled => {
                 is_ended = true;
                 Ok(())
@@ -101,22 +115,23 @@ pub(in super::super) fn read(
         if let Err(reason) = read {
             broken.push(SessionError::corrupt(path, format!("line {at}"), reason));
             if gaps == Gaps::Refused {
-                return Ok(ReadFile { recording: None, broken, form: reader.form, digest: 0 });
+                break;
             }
         }
+    }
+    if gaps == Gaps::Refused && !broken.is_empty() {
+        let (form, journal) = (reader.form, reader.journal);
+        return Ok(ReadFile { recording: None, broken, form, digest: 0, journal, needs_journal: has_mark });
     }
     if broken.is_empty() && !(is_ended && reader.is_complete()) {
         broken.push(SessionError::corrupt(path, format!("line {at}"), reader.missing()));
     }
-    let (form, digest) = (reader.form, reader.digest.clone().finish());
-    let recording = reader.finish().map_err(|reason| SessionError::corrupt(path, "a loop", reason));
-    match recording {
-        Ok(recording) => Ok(ReadFile { recording, broken, form, digest }),
-        Err(error) => {
-            broken.push(error);
-            Ok(ReadFile { recording: None, broken, form, digest })
-        }
-    }
+    let (form, journal, digest) = (reader.form, reader.journal, reader.digest.clone().finish());
+    let recording = reader.finish().unwrap_or_else(|reason| {
+        broken.push(SessionError::corrupt(path, "a loop", reason));
+        None
+    });
+    Ok(ReadFile { recording, broken, form, digest, journal, needs_journal: has_mark })
 }
 
 /// The lines of a session that are being read, in order.
@@ -128,6 +143,8 @@ pub(in crate::store) struct LineReader<'a> {
     heads: BTreeMap<usize, ReadHead>,
     /// The form that the line of the session names.
     form: Option<u32>,
+    /// The journal whose records the session contains.
+    journal: Option<SavedJournal>,
     /// The number of the next line.
     next: usize,
     /// The number of all lines.
@@ -150,6 +167,7 @@ impl<'a> LineReader<'a> {
             recording: None,
             heads: BTreeMap::new(),
             form: None,
+            journal: None,
             next: 0,
             wanted: None,
             budget: budget_for(size),
@@ -199,7 +217,7 @@ impl<'a> LineReader<'a> {
                 return Err(format!("the file holds session {:?}", session.session_id));
             }
             self.wanted = Some(line.lines);
-            self.form = line.form;
+            (self.form, self.journal) = (line.form, line.journal);
             self.recording = Some(Recording::new(session));
             return Ok(());
         }

@@ -8,9 +8,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::super::SessionSummary;
+use super::super::super::journal::SavedJournal;
 use super::super::super::lines::{Digest, seal};
 use super::super::super::summary::Waits;
-use super::{BEGIN, END, FORM};
+use super::begin::first_line;
+use super::{END, FORM};
 use crate::error::SessionError;
 use crate::model::event_messages::Places;
 use crate::model::stored::{Content, Counts, Events, Messages, write_head};
@@ -27,6 +29,8 @@ struct SessionLine<'a> {
     summary: &'a SessionSummary,
     #[serde(skip_serializing_if = "Option::is_none")]
     waits: Option<&'a Waits>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    journal: Option<SavedJournal>,
     lines: usize,
 }
 
@@ -63,13 +67,14 @@ struct EndLine {
 /// When the session cannot be written as JSON, or the file cannot be written.
 pub(in super::super) fn write(
     session: &Session,
+    journal: Option<SavedJournal>,
     path: &Path,
     file: &mut impl Write,
 ) -> Result<u32, SessionError> {
-    let mut bytes = BEGIN.to_vec();
+    let mut bytes = first_line();
     let mut separator: &[u8] = b"";
     let mut digest = Digest::default();
-    write_lines(session, |line| {
+    write_lines(session, journal, |line| {
         bytes.extend_from_slice(separator);
         bytes.extend_from_slice(line);
         digest.add(line);
@@ -87,12 +92,14 @@ pub(in super::super) fn write(
     Ok(digest.finish())
 }
 
-/// Passes each line of a session to `put`, with its checksum and without a line feed.
+/// Passes each line of a session to `put`, with its checksum and without a line feed. `journal` is the one whose records the
+/// session contains.
 ///
 /// # Errors
 /// When the session cannot be written as JSON, and the errors of `put`.
 pub(in crate::store) fn write_lines(
     session: &Session,
+    journal: Option<SavedJournal>,
     put: impl FnMut(&[u8]) -> Result<(), SessionError>,
 ) -> Result<(), SessionError> {
     let encode = |source| SessionError::Encode { what: "the session", source };
@@ -107,6 +114,7 @@ pub(in crate::store) fn write_lines(
         session: &head,
         summary: &summary,
         waits: waits.as_ref(),
+        journal,
         lines,
     })?;
     let mut groups = Groups::default();

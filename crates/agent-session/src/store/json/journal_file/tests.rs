@@ -23,7 +23,7 @@ impl Scene {
         let dir = tempfile::tempdir().unwrap();
         let lock = WriteLock::take(dir.path().join("lock")).unwrap();
         let session = Session::new("s-1".into(), "agent".into(), Timestamp::default());
-        let journal = Arc::new(JournalFile::new(dir.path().join("journal"), lock));
+        let journal = Arc::new(JournalFile::new(dir.path().join("journal"), dir.path().join("saved"), lock));
         Self { dir, summary: LiveSummary::of(&session), session, journal }
     }
 

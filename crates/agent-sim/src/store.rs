@@ -58,8 +58,9 @@ impl fmt::Debug for SimStore {
 
 #[async_trait]
 impl SessionStore for SimStore {
+    /// A recorder waits until a session with this description is closed, by all threads. Simulations can run concurrently.
     fn describe(&self) -> String {
-        self.inner.describe()
+        format!("{} ({})", self.inner.describe(), self.world.name())
     }
 
     async fn save_session(&self, session: &Session) -> Result<(), SessionError> {

@@ -3,6 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::environment::Environment;
@@ -36,6 +37,8 @@ pub struct World {
 }
 
 struct Shared {
+    /// The number of the simulation among those of this program.
+    number: u64,
     state: Mutex<State>,
     clock: Arc<Clock>,
     killed: Notify,
@@ -92,6 +95,7 @@ pub(crate) struct KillMark {
 
 impl World {
     pub(crate) fn new(source: Source, has_store: bool) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let random = Random::new(source.script().seed.wrapping_add(1));
         let state = State {
             source,
@@ -114,6 +118,7 @@ impl World {
             refused: Vec::new(),
         };
         let shared = Shared {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(state),
             clock: Arc::default(),
             killed: Notify::new(),
@@ -129,6 +134,11 @@ impl World {
         state.process = state.processes;
         state.processes += 1;
         Self { shared: Arc::clone(&self.shared), process: state.process }
+    }
+
+    /// Returns a name of this process that no other simulated process of the program has.
+    pub(crate) fn name(&self) -> String {
+        format!("process {} of simulation {}", self.process, self.shared.number)
     }
 
     /// Returns the state of this type in the outside world, which survives kills of the process. Its first use creates it.

@@ -122,7 +122,7 @@ fn stream_of(
     let mut next: BTreeMap<&LoopId, u64> = BTreeMap::new();
     for received in stream {
         let id = received.event.loop_id();
-        if received.is_live() {
+        if received.is_live() || ends_unrecorded(received, stream, recorded) {
             continue;
         }
         let expected = next.insert(id, received.number + 1).unwrap_or(received.number);
@@ -144,6 +144,22 @@ fn stream_of(
         Some(last) if last.event.is_terminal() => Ok(()),
         _ => Err("a receiver got no last event".to_owned()),
     }
+}
+
+/// Returns whether this is the end of a run whose record failed. It has the number of the last recorded event, and only the
+/// start of a reply is delivered before it is recorded.
+fn ends_unrecorded(
+    end: &NumberedEvent,
+    stream: &[NumberedEvent],
+    recorded: &BTreeMap<(&LoopId, u64), Vec<&AgentEvent>>,
+) -> bool {
+    let id = end.event.loop_id();
+    let is_early = |event: &AgentEvent| matches!(event, AgentEvent::MessageStart { .. });
+    let mut later = stream.iter().filter(|other| other.event.loop_id() == id && other.number > end.number);
+    let known = recorded.get(&(id, end.number)).into_iter().flatten();
+    end.event.is_terminal()
+        && !known.clone().any(|event| **event == end.event)
+        && later.all(|other| other.is_live() || is_early(&other.event))
 }
 
 /// A run has at most as many turns and tokens as its limits allow, and as many retries as its policy.

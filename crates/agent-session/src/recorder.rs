@@ -42,6 +42,7 @@ mod write;
 mod tests;
 
 use agent_core::compat::SeedSetters as _;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -79,6 +80,7 @@ struct Inner {
     store: Option<Arc<dyn SessionStore>>,
     options: Mutex<Options>,
     sessions: Sessions,
+    unconfirmed: Mutex<BTreeMap<SessionId, u64>>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -142,6 +144,7 @@ impl SessionRecorder {
             store,
             options: Mutex::default(),
             sessions: Sessions::default(),
+            unconfirmed: Mutex::default(),
         };
         Self { inner: Arc::new_cyclic(build) }
     }
@@ -182,6 +185,7 @@ impl SessionRecorder {
                 continue;
             }
             self.inner.open(store, &slot, || stored).await?;
+            self.inner.unconfirmed().remove(&id);
             let Some(opened) = slot.with(|tracked| tracked.snapshot()) else {
                 return Err(missing(store.describe()));
             };

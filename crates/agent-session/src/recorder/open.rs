@@ -1,6 +1,7 @@
 //! Opens, saves and closes the sessions of a recorder. Each waits for its own session only.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use agent_core::SessionId;
 use tokio::sync::Semaphore;
@@ -177,9 +178,34 @@ impl Inner {
     /// ended when this returns, so that the session can be opened again.
     pub(super) async fn discard(&self, slot: &Arc<Slot>) {
         if let Some(tracked) = slot.take(|_| true) {
+            self.unconfirmed().insert(slot.id.clone(), tracked.recording.session.journal_records);
             self.sessions.remove(slot);
             close(tracked).await;
         }
+    }
+
+    /// Checks a session that was just opened again after it was [discarded](Self::discard): it has no records of another writer.
+    ///
+    /// # Errors
+    /// [`SessionError::LeaseLost`] if it has. The session is closed then, until it is loaded again.
+    pub(super) async fn confirm(&self, slot: &Arc<Slot>) -> Result<(), SessionError> {
+        let Some(written) = self.unconfirmed().get(&slot.id).copied() else { return Ok(()) };
+        let found = slot.with(|tracked| tracked.recording.session.journal_records).unwrap_or_default();
+        if found <= written {
+            self.unconfirmed().remove(&slot.id);
+            return Ok(());
+        }
+        if let Some(tracked) = slot.take(|_| true) {
+            self.sessions.remove(slot);
+            close(tracked).await;
+        }
+        let reason = format!("another writer has recorded {} entries since", found.saturating_sub(written));
+        Err(SessionError::LeaseLost { session_id: slot.id.clone(), reason })
+    }
+
+    /// Returns the number of the last record that this recorder wrote to sessions whose memory was ahead of their store.
+    pub(super) fn unconfirmed(&self) -> MutexGuard<'_, BTreeMap<SessionId, u64>> {
+        self.unconfirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

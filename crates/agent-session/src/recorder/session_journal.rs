@@ -44,7 +44,16 @@ impl SessionJournal {
         let setup = entry.run.setup();
         let known_at = recording.position(&setup.loop_id).filter(|at| !recording.is_announced(*at));
         let at = match known_at {
-            Some(at) => at,
+            Some(at) => {
+                let new = entry.events.iter().filter(|e| !e.is_live()).count() as u64;
+                let (found, before) =
+                    (recording.event_count(at) as u64, entry.run.event_count().saturating_sub(new));
+                if found > before {
+                    let reason = format!("another writer has recorded events of loop {}", setup.loop_id);
+                    return Err(SessionError::LeaseLost { session_id: setup.session_id.clone(), reason });
+                }
+                at
+            }
             None => {
                 let base = self.base(recording, entry.run, entry.events);
                 let mut record = record_of_setup(setup, entry.now);

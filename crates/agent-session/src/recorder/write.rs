@@ -238,6 +238,7 @@ impl RecordingJournal {
             }
             if slot.with(|tracked| tracked.journal.is_some()) != Some(true) {
                 self.inner.open(store, &slot, &new).await?;
+                self.inner.confirm(&slot).await?;
                 // An agent that has moved to another session does not return to the previous one.
                 for other in self.owned.release_others(&self.inner, id, writing) {
                     release::closed(&StoredSession::new(&**store, &other)).await;

@@ -625,8 +625,15 @@ impl World {
             return;
         }
         let Some(write) = writes.open.remove(&number) else { return };
-        if replaced {
-            let id = write.run.loop_id();
+        let State { writes: Some(writes), disk, .. } = &mut *state else { return };
+        let setup = write.run.setup();
+        // Nothing keeps a process from starting a sub-agent in a session that no other process has.
+        let is_of = |entry: &DiskEntry| entry.run.setup().session_id == setup.session_id;
+        if replaced && !disk.entries.iter().any(is_of) {
+            writes.late.insert(setup.session_id.clone());
+        }
+        if replaced && !writes.late.contains(&setup.session_id) {
+            let id = &setup.loop_id;
             writes
                 .problems
                 .push(format!("a record of {id} was acknowledged to a process that had lost the session"));

@@ -1,11 +1,11 @@
 //! The records that the session store received, and whether it has them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use agent_core::LoopId;
 use agent_core::event::NumberedEvent;
 use agent_core::journal::{AppliedInput, Durability, JournalEntry};
 use agent_core::run::Run;
+use agent_core::{LoopId, SessionId};
 use agent_session::{LoadedSession, LoopRecord, RecordedEvent, Session};
 
 use crate::disk::Disk;
@@ -52,6 +52,8 @@ pub(crate) struct Writes {
     /// The writes that were not acknowledged.
     pub(crate) open: BTreeMap<u64, Write>,
     begun: u64,
+    /// The sessions that began in a process after another one had taken over.
+    pub(crate) late: BTreeSet<SessionId>,
     /// Whether a call has failed, so that the program opens the session again.
     pub(crate) failed: bool,
     /// What the store did wrong.

@@ -1,6 +1,6 @@
 //! Laws about what outlives a process: the session store, deferred results, and groups of branches.
 
-use agent_core::AgentEvent;
+use agent_core::{AgentEvent, LoopId};
 
 use super::Evidence;
 use crate::log::What;
@@ -16,21 +16,21 @@ pub(super) fn accepted(evidence: &Evidence<'_>) -> Result<(), String> {
     evidence.refused.first().map_or(Ok(()), |refused| Err(refused.clone()))
 }
 
-/// A program that performs a prompt again after a kill continues its branches.
+/// A program that performs a prompt again after a kill continues its branches. Others begin after a recorded end, which can be
+/// one that was not acknowledged: the conversation has gone on then, or a reply of the store was lost.
 pub(super) fn groups(evidence: &Evidence<'_>) -> Result<(), String> {
-    let mut open = false;
+    let mut open: Option<&Option<LoopId>> = None;
     for entry in &evidence.log.entries {
         match &entry.what {
-            What::Prompted(_) => open = false,
-            What::GroupRecorded(event) if matches!(**event, AgentEvent::ParallelLoopStart(_)) => {
-                if std::mem::replace(&mut open, true) {
+            What::Prompted(_) | What::Acted(Action::StoreFails(StoreFault::After)) => open = None,
+            What::GroupRecorded(event) => match &**event {
+                AgentEvent::ParallelLoopStart(start) if open == Some(&start.parent_loop_id) => {
                     return Err("branches that a kill cut off began again".to_owned());
                 }
-            }
-            // A program that does not know of a recorded end begins others.
-            What::GroupRecorded(_) if !entry.lost => open = false,
-            // The end can be recorded although its record was not acknowledged.
-            What::Acted(Action::StoreFails(StoreFault::After)) => open = false,
+                AgentEvent::ParallelLoopStart(start) => open = Some(&start.parent_loop_id),
+                _ if !entry.lost => open = None,
+                _ => {}
+            },
             _ => {}
         }
     }

@@ -625,14 +625,10 @@ impl World {
             return;
         }
         let Some(write) = writes.open.remove(&number) else { return };
-        let State { writes: Some(writes), disk, .. } = &mut *state else { return };
         let setup = write.run.setup();
-        // Nothing keeps a process from starting a sub-agent in a session that no other process has.
-        let is_of = |entry: &DiskEntry| entry.run.setup().session_id == setup.session_id;
-        if replaced && !disk.entries.iter().any(is_of) {
-            writes.late.insert(setup.session_id.clone());
-        }
-        if replaced && !writes.late.contains(&setup.session_id) {
+        let last = writes.writers.insert(setup.session_id.clone(), self.process);
+        // Nothing keeps a process from continuing a sub-agent in a session that no other process has.
+        if replaced && (setup.depth == 0 || last.is_some_and(|last| last != self.process)) {
             let id = &setup.loop_id;
             writes
                 .problems

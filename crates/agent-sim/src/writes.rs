@@ -1,6 +1,6 @@
 //! The records that the session store received, and whether it has them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use agent_core::event::NumberedEvent;
 use agent_core::journal::{AppliedInput, Durability, JournalEntry};
@@ -52,8 +52,8 @@ pub(crate) struct Writes {
     /// The writes that were not acknowledged.
     pub(crate) open: BTreeMap<u64, Write>,
     begun: u64,
-    /// The sessions that began in a process after another one had taken over.
-    pub(crate) late: BTreeSet<SessionId>,
+    /// The last process that wrote each session.
+    pub(crate) writers: BTreeMap<SessionId, u32>,
     /// Whether a call has failed, so that the program opens the session again.
     pub(crate) failed: bool,
     /// What the store did wrong.

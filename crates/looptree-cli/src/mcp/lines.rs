@@ -39,7 +39,15 @@ where
 async fn split(input: impl AsyncRead + Unpin, mut readable: DuplexStream, tell: Sender<ErrorData>) {
     let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), MAX_LINE);
     let mut lines = FramedRead::new(input, lines);
-    while let Some(line) = lines.next().await {
+    let mut failed = false;
+    loop {
+        let line = match lines.next().await {
+            Some(line) => line,
+            // The reader pauses once after an error.
+            None if std::mem::take(&mut failed) => continue,
+            None => return,
+        };
+        failed = line.is_err();
         let error = match line {
             Ok(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
             // Whole values are built, because text that only is skipped can still be unreadable.

@@ -431,6 +431,12 @@ async fn an_unreadable_line_is_answered_with_a_parse_error_and_does_not_end_the_
     }
     input.write_all(stateless(1, "server/discover", json!({})).as_bytes()).await.unwrap();
     assert_eq!(answer().await["id"], 1);
+    // A line above the limit is skipped, and the next one is read.
+    for _ in 0..20 {
+        input.write_all(&vec![b'x'; 1 << 20]).await.unwrap();
+    }
+    input.write_all(b"\n").await.unwrap();
+    assert_eq!(answer().await["error"]["code"], -32700);
     input.write_all(b"[1, 2\n").await.unwrap();
     assert_eq!(answer().await["error"]["code"], -32700);
     input.write_all(stateless(2, "tools/list", json!({})).as_bytes()).await.unwrap();

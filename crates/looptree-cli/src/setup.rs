@@ -1,6 +1,7 @@
 //! Builds the agent of a run, with its tools, policy, sandbox, budget and session.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
@@ -8,6 +9,7 @@ use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
+use looptree::retry::RetryConfig;
 use looptree::session::{FileWatch, SessionError, sessions_folder};
 use looptree::tools::bash::CommandSlots;
 use looptree::tools::plan::RetainPlan;
@@ -92,6 +94,18 @@ pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
     ContextConfig::default().with_max_context_tokens(window)
 }
 
+/// Returns how often and after which delays a failed call is repeated.
+fn retries(settings: &Settings) -> RetryConfig {
+    let mut retries = RetryConfig::default();
+    if let Some(most) = settings.max_retries.value {
+        retries = retries.with_max_retries(most);
+    }
+    if let Some(seconds) = settings.max_retry_wait.value {
+        retries = retries.with_max_retry_delay(Duration::from_secs(seconds));
+    }
+    retries
+}
+
 impl Setup {
     /// Starts the MCP servers whose tools the agent gets, builds the agent and restores its session, if it continues one.
     pub(crate) async fn make(chosen: Chosen, connect: Connect, options: SetupOptions<'_>) -> Result<Self> {
@@ -155,7 +169,10 @@ impl Setup {
             .with_hooks(watch.hooks(approvals.hooks()))
             .with_limits(limits)
             .with_compaction_strategy(compaction())
-            .configure(|config| config.policy.context = Some(context))
+            .configure(|config| {
+                config.policy.context = Some(context);
+                config.policy.retry = retries(settings);
+            })
             .with_budget(money::budget(settings, at_limit));
         if let Some(level) = settings.thinking.value {
             agent = agent.with_thinking(level);

@@ -57,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) workspace: Workspace,
     pub(crate) approvals: Approvals,
     pub(crate) recording: Option<TaskRecording>,
+    /// The files with instructions that the system prompt contains.
+    pub(crate) instruction_files: Vec<PathBuf>,
     /// Messages for the user before the first run.
     pub(crate) notes: Vec<String>,
     /// The MCP servers whose tools the agent has. They must be closed before the program ends.
@@ -220,6 +222,7 @@ impl Setup {
             workspace,
             approvals,
             recording,
+            instruction_files: instructions.files,
             notes,
             servers,
             continues,

@@ -141,6 +141,8 @@ pub(super) fn compacted(
     let (messages_before, tokens_before) = (run.history.len(), run.context_tokens());
     run.history = history;
     run.context.reset();
+    // A summary is paid like a reply, and belongs to the turn that needs it.
+    run.turn.usage = run.turn.usage.combine(&usage);
     out.push(AgentEvent::CompactionEnded(Box::new(CompactionEnded {
         loop_id: run.setup.loop_id.clone(),
         reason: task.reason,

@@ -123,6 +123,9 @@ pub(crate) struct Flags {
     /// The maximum number of turns of a run.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_turns: Option<u32>,
+    /// After how many equal calls with equal results in a row a run ends; 0 for no limit.
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) max_repeats: Option<u32>,
     /// How often a model call that failed is repeated.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_retries: Option<u32>,

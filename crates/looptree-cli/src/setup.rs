@@ -174,6 +174,9 @@ impl Setup {
             .configure(|config| {
                 config.policy.context = Some(context);
                 config.policy.retry = retries(settings);
+                if let Some(most) = settings.max_repeats.value {
+                    config.policy.max_repeats = most;
+                }
             })
             .with_budget(money::budget(settings, at_limit));
         if let Some(level) = settings.thinking.value {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use looptree::ErrorKind;
+use looptree::compat::SeedVerbs as _;
 use looptree::event::Ended;
 use looptree::history::Entry;
 

@@ -80,6 +80,7 @@ const HOSTILE: &[&str] = &[
     "prices = { \"*\" = \"0\" }",
     "max_tokens_total = 1",
     "max_turns = 100000",
+    "max_repeats = 0",
     "max_retries = 100000",
     "max_retry_wait = 0",
     "skills = [\"/\"]",

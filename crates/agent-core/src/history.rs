@@ -231,9 +231,26 @@ impl History {
         self.tail.tokens()
     }
 
+    /// Returns the number of pictures in the messages of users and in the results of tools, also in those that a request
+    /// leaves out. Takes constant time.
+    #[must_use]
+    pub fn pictures(&self) -> usize {
+        self.tail.pictures()
+    }
+
     /// Returns the units, oldest first.
     pub fn units(&self) -> impl Iterator<Item = &Arc<Unit>> {
         chunk::units(&self.tail)
+    }
+
+    /// Returns the units, newest first.
+    pub(crate) fn units_rev(&self) -> impl Iterator<Item = &Arc<Unit>> {
+        chunk::units_rev(&self.tail)
+    }
+
+    /// Returns the last unit.
+    pub(crate) fn last_unit(&self) -> Option<&Arc<Unit>> {
+        self.tail.last()
     }
 
     /// Calls `read` with the encoded forms of the units, oldest first. `make` creates missing forms, which are cached

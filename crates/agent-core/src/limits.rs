@@ -157,16 +157,22 @@ pub enum LimitReason {
     TotalTokens,
     /// The run reached [`ExecutionLimits::max_duration`].
     Duration,
+    /// The run reached [`LoopPolicy::max_repeats`](crate::LoopPolicy::max_repeats).
+    Repeats,
 }
 
 impl LimitReason {
-    /// Returns the reason: `max turns exceeded`, `max total tokens exceeded` or `max duration exceeded`.
+    /// Returns the reason: `max turns exceeded`, `max total tokens exceeded` `max duration exceeded`, or one that begins with
+    /// `max repeats exceeded`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Turns => "max turns exceeded",
             Self::TotalTokens => "max total tokens exceeded",
             Self::Duration => "max duration exceeded",
+            Self::Repeats => {
+                "max repeats exceeded: the model made the same calls with the same results again and again"
+            }
         }
     }
 }

@@ -104,8 +104,9 @@ impl RetryConfig {
         Duration::from_millis((capped * 0.4f64.mul_add(unit, 0.8)).round() as u64)
     }
 
-    /// Returns the delay before the retry number `attempt` after an error that requested the delay `retry_after`.
-    /// Without it, returns [`delay_for_attempt`](Self::delay_for_attempt). Returns `None` if the provider asks for more
+    /// Returns the delay before the retry number `attempt` after an error that requested the delay `retry_after`: the longer
+    /// one of it and [`delay_for_attempt`](Self::delay_for_attempt), because some servers request no delay at all while they
+    /// refuse every request. Returns `None` if the provider asks for more
     /// than [`max_retry_delay_ms`](Self::max_retry_delay_ms) and that limit is not 0; the call must not be retried
     /// then.
     #[must_use]
@@ -114,7 +115,7 @@ impl RetryConfig {
             None => Some(self.delay_for_attempt(attempt, unit)),
             Some(asked) => {
                 let bounded = self.max_retry_delay_ms > 0 && whole_ms(asked) > self.max_retry_delay_ms;
-                (!bounded).then_some(asked)
+                (!bounded).then(|| asked.max(self.delay_for_attempt(attempt, unit)))
             }
         }
     }

@@ -35,6 +35,8 @@ mod open_calls;
 mod policy;
 mod question_id;
 mod queues;
+mod refused;
+mod repeats;
 mod reply;
 mod serial;
 mod setup;
@@ -68,7 +70,7 @@ pub use input::{
     AppliedInput, BudgetVerdict, Failure, GateVerdict, Input, InputVerdict, Misplaced, PartialReply, Reply,
     ReplyError, ToolChange, ToolOutcome, ToolQuestion, ToolVerdict,
 };
-pub use policy::{GRACE, LoopPolicy, MAX_CONTINUATIONS};
+pub use policy::{GRACE, LoopPolicy, MAX_CONTINUATIONS, MAX_REPEATS};
 pub use queues::{QueueKind, QueueMode, Queued, SteeringPolicy};
 pub use setup::{BudgetSetup, Gates, RunSetup};
 pub use step::{CallStage, CompactionTask, Gate, PendingCall, Step};
@@ -140,6 +142,9 @@ struct Turn {
     /// The provider's message about a context overflow that was answered by compaction.
     #[serde(skip_serializing_if = "Option::is_none")]
     overflow: Option<String>,
+    /// Whether an empty reply to the results of tools was repeated in this turn.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    emptied: bool,
     /// Whether the context budget has been checked in this turn.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     compacted: bool,

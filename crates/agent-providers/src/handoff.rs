@@ -13,6 +13,8 @@ use agent_core::{
     TextContent, ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
 };
 
+use crate::pictures;
+
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -76,12 +78,12 @@ pub(crate) enum ThinkingOut {
 }
 
 /// How an image is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ImageOut {
     /// The image is sent.
     Keep,
     /// This text replaces the image.
-    Text(&'static str),
+    Text(Cow<'static, str>),
 }
 
 /// The rules for the target of one request.
@@ -187,8 +189,11 @@ impl<'r> Handoff<'r> {
     }
 
     /// Returns how an image is sent.
-    pub(crate) fn image(&self, _image: &ImageContent) -> ImageOut {
-        if self.request.model.images { ImageOut::Keep } else { ImageOut::Text(IMAGE_NOT_SHOWN) }
+    pub(crate) fn image(&self, image: &ImageContent) -> ImageOut {
+        if !self.request.model.images {
+            return ImageOut::Text(Cow::Borrowed(IMAGE_NOT_SHOWN));
+        }
+        pictures::fault(image, &self.request.model).map_or(ImageOut::Keep, ImageOut::Text)
     }
 
     /// Returns the text for a tool result without text: a reference to its images, or a note that there is no output. Returns
@@ -196,17 +201,14 @@ impl<'r> Handoff<'r> {
     pub(crate) fn result_note(&self, content: &[Content]) -> Option<&'static str> {
         let speaks = |content: &Content| match content {
             Content::Text(block) => text(block).is_some(),
+            Content::Image(image) => self.image(image) != ImageOut::Keep,
             other => file_text(other).is_some(),
         };
         if content.iter().any(speaks) {
             return None;
         }
-        let pictures = content.iter().any(|c| matches!(c, Content::Image(_)));
-        match (pictures, self.request.model.images) {
-            (true, true) => Some(IMAGE_ATTACHED),
-            (true, false) => None,
-            (false, _) => Some(NO_OUTPUT),
-        }
+        let is_picture = |content: &Content| matches!(content, Content::Image(_));
+        Some(if content.iter().any(is_picture) { IMAGE_ATTACHED } else { NO_OUTPUT })
     }
 }
 
@@ -236,6 +238,15 @@ pub(crate) fn text(block: &TextContent) -> Option<&str> {
     (!block.text.trim().is_empty()).then_some(block.text.as_str())
 }
 
+/// The maximum length of a document as base64. Its request has the conversation, too, and the vendors refuse requests of more
+/// than 32 to 50 MB.
+const MAX_DOCUMENT: usize = 30 << 20;
+
+/// Returns whether a file is not too large for a request, and not empty.
+pub(crate) fn fits(source: &FileSource) -> bool {
+    !matches!(source, FileSource::Base64 { data, .. } if data.is_empty() || data.len() > MAX_DOCUMENT)
+}
+
 /// Returns base64 data as a URL.
 pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
     format!("data:{mime_type};base64,{data}")
@@ -244,7 +255,9 @@ pub(crate) fn data_url(mime_type: &str, data: &str) -> String {
 /// Returns an image as a URL for OpenAI's protocols: its own URL or a `data:` URL with its bytes.
 pub(crate) fn image_address(image: &ImageContent) -> Cow<'_, str> {
     match image {
-        ImageContent::Base64 { data, mime_type } => Cow::Owned(data_url(mime_type, data)),
+        ImageContent::Base64 { data, mime_type } => {
+            Cow::Owned(data_url(pictures::media_type(data, mime_type), data))
+        }
         ImageContent::Url { url } => Cow::Borrowed(url),
         _ => Cow::Borrowed(""),
     }

@@ -52,7 +52,7 @@ macro_rules! http_provider {
             }
 
             fn body(&self, request: &agent_core::ModelRequest) -> Option<Vec<u8>> {
-                $crate::protocol::Protocol::encode(&self.protocol, request).ok().map(|ready| ready.body)
+                $crate::protocol::Protocol::sendable(&self.protocol, request).ok().map(|ready| ready.body)
             }
 
             fn cache_lifetime(&self, request: &agent_core::ModelRequest) -> Option<std::time::Duration> {

@@ -132,6 +132,12 @@ pub mod ollama;
 pub mod openai_chat;
 #[cfg(feature = "openai-responses")]
 pub mod openai_responses;
+#[cfg(feature = "http-protocols")]
+#[cfg_attr(
+    not(all(feature = "anthropic", feature = "openai-chat")),
+    allow(dead_code, reason = "the rules are for all protocols; each uses its part of them")
+)]
+mod pictures;
 #[cfg(any(feature = "openai-chat", feature = "openai-responses", feature = "google"))]
 #[cfg_attr(
     not(feature = "openai-chat"),

@@ -133,6 +133,21 @@ pub(crate) trait Protocol: Send + Sync {
     /// Returns an error if the protocol cannot express the request, or a credential or an address is missing.
     fn encode(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError>;
 
+    /// Encodes a request without what its API would refuse for the number of parts.
+    ///
+    /// # Errors
+    /// Returns the same errors as [`encode`](Self::encode).
+    fn sendable(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
+        match crate::pictures::thinned(request) {
+            Some(history) => {
+                let mut thinned = request.clone();
+                thinned.history = history;
+                self.encode(&thinned)
+            }
+            None => self.encode(request),
+        }
+    }
+
     /// Returns a future for a credential that must be fetched. The transport awaits it before it sends the request and drops
     /// it if the caller cancels.
     fn authorise<'r>(&'r self, _request: &'r ModelRequest) -> Option<Fetching<'r>> {

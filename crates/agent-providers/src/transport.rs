@@ -20,7 +20,7 @@ mod client;
 mod failure;
 mod fetch;
 mod guard;
-mod retry_after;
+pub(crate) mod retry_after;
 mod send;
 #[cfg(feature = "openai-responses-ws")]
 mod socket;

@@ -28,7 +28,9 @@ impl Service {
     pub fn router(&self) -> Router {
         let mut router = Router::new();
         for route in routes::all() {
-            router = router.route(route.path, (route.handler)());
+            // Some clients end an address with a slash.
+            let with_slash = format!("{}/", route.path);
+            router = router.route(route.path, (route.handler)()).route(&with_slash, (route.handler)());
         }
         router
             .fallback(unknown)

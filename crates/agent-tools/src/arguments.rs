@@ -1,4 +1,4 @@
-//! Shapes the derived schemas of tool arguments.
+//! Shapes the derived schemas of tool arguments, and removes arguments that say nothing.
 
 use schemars::Schema;
 use serde_json::{Map, Value};
@@ -15,6 +15,23 @@ pub(crate) fn plain(schema: &mut Schema) {
         }
         not_null(field);
     }
+}
+
+/// Removes optional arguments that say nothing. Some models fill each argument, with an empty text or a word for no value.
+pub(crate) fn without_blanks(mut arguments: Value, optional: &[&str]) -> Value {
+    let is_blank = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => {
+            matches!(text.trim(), "" | "null" | "None" | "none" | "undefined" | "nil")
+        }
+        Value::Array(values) => values.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    if let Some(members) = arguments.as_object_mut() {
+        members.retain(|name, value| !(optional.contains(&name.as_str()) && is_blank(value)));
+    }
+    arguments
 }
 
 /// Replaces the types `[T, "null"]` by `T`.

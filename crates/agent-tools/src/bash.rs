@@ -385,6 +385,10 @@ impl Tool for BashTool {
         "Execute Command"
     }
 
+    fn prepare_arguments(&self, arguments: serde_json::Value) -> serde_json::Value {
+        crate::arguments::without_blanks(arguments, &["timeout", "background"])
+    }
+
     fn description(&self) -> &str {
         self.sandbox().bash_description()
     }

@@ -131,6 +131,10 @@ impl Tool for ListFilesTool {
         "List Files"
     }
 
+    fn prepare_arguments(&self, arguments: serde_json::Value) -> serde_json::Value {
+        crate::arguments::without_blanks(arguments, &["path", "pattern", "max_depth"])
+    }
+
     fn description(&self) -> &str {
         "List the files below a folder, sorted by path. Skips files that .gitignore excludes and the folders target, \
          .git and node_modules. Includes hidden files."

@@ -170,6 +170,10 @@ impl Tool for ReadFileTool {
         "Read File"
     }
 
+    fn prepare_arguments(&self, arguments: serde_json::Value) -> serde_json::Value {
+        crate::arguments::without_blanks(arguments, &["offset", "limit"])
+    }
+
     fn description(&self) -> &str {
         "Read a file. Text is returned with line numbers; to read a part of a large file, use offset and limit. \
          Images (PNG, JPEG, GIF, WebP, BMP) are returned as images."

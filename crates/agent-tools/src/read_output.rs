@@ -84,6 +84,10 @@ impl Tool for ReadOutputTool {
         "Read Output"
     }
 
+    fn prepare_arguments(&self, arguments: serde_json::Value) -> serde_json::Value {
+        crate::arguments::without_blanks(arguments, &["limit", "offset"])
+    }
+
     fn description(&self) -> &str {
         "Read a part of an earlier tool output that was too large to be returned whole. The truncated result names the \
          key. Offsets are in bytes."

@@ -176,6 +176,10 @@ impl Tool for SearchTool {
         "Search Files"
     }
 
+    fn prepare_arguments(&self, arguments: serde_json::Value) -> serde_json::Value {
+        crate::arguments::without_blanks(arguments, &["path", "include", "case_sensitive"])
+    }
+
     fn description(&self) -> &str {
         "Search files for a regular expression, line by line. Returns path, line number and line. Skips files that \
          .gitignore excludes, binary files, and the folders target, .git and node_modules."

@@ -2,6 +2,7 @@
 //!
 //! Version 1 of the protocol is spoken, with the stable methods of the schema that the crate `agent-client-protocol` pins.
 
+mod editor_servers;
 mod modes;
 mod permission;
 mod prompt;

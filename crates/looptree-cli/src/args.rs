@@ -123,6 +123,16 @@ pub(crate) struct Flags {
     /// The maximum number of turns of a run.
     #[arg(long, value_name = "N", global = true)]
     pub(crate) max_turns: Option<u32>,
+    /// After how many equal calls with equal results in a row a run ends; 0 for no limit.
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) max_repeats: Option<u32>,
+    /// How often a model call that failed is repeated.
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) max_retries: Option<u32>,
+    /// The longest wait, in seconds, that a provider may ask for before a repetition. The run ends if it asks for more; 0 is no
+    /// limit.
+    #[arg(long, value_name = "SECONDS", global = true)]
+    pub(crate) max_retry_wait: Option<u64>,
     /// A folder with skills, in addition to .looptree/skills and the user's.
     #[arg(long, value_name = "DIR", global = true)]
     pub(crate) skills: Vec<PathBuf>,

@@ -44,6 +44,7 @@ mod stdin;
 mod stored_keys;
 mod text;
 mod view;
+mod window;
 mod work;
 
 use std::process::ExitCode;

@@ -27,6 +27,7 @@ use crate::args::Flags;
 use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::{Host, Served, told_to_end};
+use crate::servers::EditorServers;
 use crate::sessions::among;
 use crate::text::chain;
 use crate::work::Watched;
@@ -167,7 +168,9 @@ impl Server {
                     bail!("the task is empty");
                 }
                 self.host.close_idle(MAX_OPEN.saturating_sub(1)).await;
-                self.host.open(&self.directory(run.cwd.as_deref())?, None, Vec::new(), ()).await?
+                self.host
+                    .open(&self.directory(run.cwd.as_deref())?, None, EditorServers::default(), ())
+                    .await?
             }
             Wanted::Continue(more) => self.session(&more.session_id, more.cwd.as_deref()).await?,
             Wanted::Answer(answer) => self.session(&answer.session_id, answer.cwd.as_deref()).await?,
@@ -251,7 +254,7 @@ impl Server {
             return Ok(session);
         }
         self.host.close_idle(MAX_OPEN.saturating_sub(1)).await;
-        self.host.open(&root, Some(id), Vec::new(), ()).await
+        self.host.open(&root, Some(id), EditorServers::default(), ()).await
     }
 }
 

@@ -8,11 +8,11 @@ use looptree::event::Ended;
 
 use crate::answers;
 use crate::exit::{Exit, usage};
-use crate::money;
 use crate::screen::{Screen, write_output};
 use crate::settings::Settings;
 use crate::setup::Setup;
 use crate::work::{Events, Interrupts, Meter, watch};
+use crate::{money, window};
 
 /// Works on a task, and ends the MCP servers afterwards. An open run of a continued session is finished first.
 pub(crate) async fn run(
@@ -72,6 +72,11 @@ async fn work(
         screen.error_line(
             "the session waits for an answer, so the task was not sent; looptree pending shows the question",
         );
+    }
+    if let Some(ended) = last.as_ref().and_then(|watched| watched.ended.as_ref())
+        && let Some(advice) = window::advice(&setup, ended)
+    {
+        screen.error_line(advice);
     }
     screen.line(format!("usage: {}", money::summary(&meter.usage, &meter.cost)));
     if let Some(budget) = agent.config().services.budget {

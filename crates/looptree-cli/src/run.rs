@@ -17,7 +17,7 @@ use crate::choose::{self, Choice};
 use crate::exit::{Exit, InterruptedError, UsageError, usage};
 use crate::mcp::Listen;
 use crate::screen::{Screen, Stream, Styled};
-use crate::servers::Connect;
+use crate::servers::{Connect, EditorServers};
 use crate::settings::{Broken, Consent, Settings, directory};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::text::chain;
@@ -204,7 +204,7 @@ async fn task(run: RunArgs, settings: Settings, root: PathBuf, color: Color) -> 
         instructions: None,
         slots: CommandSlots::of_process(),
     };
-    let setup = Setup::make(chosen, Connect::Own(Vec::new()), options).await?;
+    let setup = Setup::make(chosen, Connect::Own(EditorServers::default()), options).await?;
     if chats {
         return chat::run(setup, &settings, prompt.as_deref(), &screen).await;
     }

@@ -27,7 +27,7 @@ use crate::choose;
 use crate::exit::Exit;
 use crate::screen::Screen;
 use crate::served::told_to_end;
-use crate::servers::{Connect, Servers};
+use crate::servers::{Connect, EditorServers, Servers};
 use crate::settings::{Broken, Instructions, Settings, directory, serving_consent};
 use crate::setup::{Setup, SetupOptions, sessions_of, workspace};
 
@@ -89,7 +89,7 @@ pub(crate) async fn run(flags: Flags, args: ServeArgs, screen: Screen) -> Result
     screen.line(format!("model: {} ({})", chosen.model.name, chosen.model.provider));
     screen.line(format!("directory: {}", root.display()));
     screen.line(&note);
-    let servers = Servers::start(&settings, &root, Vec::new(), &screen).await?;
+    let servers = Servers::start(&settings, &root, EditorServers::default(), &screen).await?;
     if !servers.are_none() {
         screen.line(format!("MCP servers: {}", servers.names().join(", ")));
     }

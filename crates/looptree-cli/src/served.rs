@@ -12,7 +12,6 @@ use looptree::compat::SeedVerbs as _;
 use looptree::identity::SessionId;
 use looptree::prelude::*;
 use looptree::tools::bash::CommandSlots;
-use looptree::tools::mcp::McpServer;
 use looptree::{CancellationToken, Message, Question};
 use tokio::sync::OwnedMutexGuard;
 
@@ -20,7 +19,7 @@ use crate::approval::Approver;
 use crate::args::Flags;
 use crate::choose;
 use crate::screen::Screen;
-use crate::servers::Connect;
+use crate::servers::{Connect, EditorServers};
 use crate::settings::{Broken, Consent, Settings, directory, serving_consent};
 use crate::setup::{Setup, SetupOptions, sessions_of};
 use crate::work::{Meter, Watched};
@@ -108,7 +107,7 @@ impl<T> Host<T> {
         &self,
         root: &Path,
         session: Option<String>,
-        servers: Vec<McpServer>,
+        servers: EditorServers,
         state: T,
     ) -> Result<Arc<Served<T>>> {
         let settings = self.settings(root)?;

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Where an agent gets its MCP servers from.
 pub(crate) enum Connect {
     /// Those of the settings are started for this agent, and with them those of an editor.
-    Own(Vec<McpServer>),
+    Own(EditorServers),
     /// Servers that agents share.
     Shared(Servers),
 }
@@ -54,18 +54,27 @@ pub(crate) struct Servers {
     skipped: Arc<Vec<String>>,
 }
 
+/// The servers that an editor passes for a session.
+#[derive(Debug, Default)]
+pub(crate) struct EditorServers {
+    pub(crate) servers: Vec<McpServer>,
+    /// The names of those that cannot be used, with the reasons.
+    pub(crate) left_out: Vec<(String, String)>,
+}
+
 impl Servers {
     /// Starts the servers of the settings and of an editor. An editor's server replaces the one of the same name.
     pub(crate) async fn start(
         settings: &Settings,
         root: &Path,
-        editor: Vec<McpServer>,
+        editor: EditorServers,
         screen: &Screen,
     ) -> Result<Self> {
         let mut configured = Configured::of(settings)?;
-        editor.iter().for_each(|server| configured.remove(server.name()));
-        let Prepared { mut servers, disabled, problems } = configured.prepared(root);
-        servers.extend(editor);
+        editor.servers.iter().for_each(|server| configured.remove(server.name()));
+        let Prepared { mut servers, disabled, mut problems } = configured.prepared(root);
+        problems.extend(editor.left_out);
+        servers.extend(editor.servers);
         let writable = writable(settings, root);
         let servers = servers.into_iter();
         let servers = servers.map(|server| writable.iter().fold(server, McpServer::with_writable_folder));
@@ -235,7 +244,11 @@ fn reason(error: &McpError) -> String {
             format!("{exit} before it answered{}", last_line())
         }
         McpError::Timeout { limit, .. } => {
-            format!("it did not answer within {} s{}", limit.as_secs(), last_line())
+            format!(
+                "it did not answer within {} s; startup_timeout in its entry sets more milliseconds{}",
+                limit.as_secs(),
+                last_line()
+            )
         }
         error => {
             let text = error.to_string();

@@ -162,6 +162,12 @@ settings! {
     max_tokens_total: u64 = None;
     /// The maximum number of turns of a run.
     max_turns: u32 = Some(200);
+    /// After how many equal calls with equal results in a row a run ends; 0 for no limit.
+    max_repeats: u32 = Some(20);
+    /// How often a model call that failed is repeated.
+    max_retries: u32 = Some(3);
+    /// The longest wait, in seconds, that a provider may ask for before a repetition.
+    max_retry_wait: u64 = Some(60);
     /// The MCP servers whose tools the agent uses.
     mcp_servers: McpTable = Some(McpTable::default());
     /// Further folders with skills.
@@ -372,6 +378,9 @@ fn flags_layer(flags: &Flags) -> Layer {
         prices: (!flags.price.is_empty()).then(|| Prices::from(flags.price.clone())),
         max_tokens_total: flags.max_tokens_total,
         max_turns: flags.max_turns,
+        max_repeats: flags.max_repeats,
+        max_retries: flags.max_retries,
+        max_retry_wait: flags.max_retry_wait,
         mcp_servers: flags.no_mcp.then(McpTable::default),
         skills: listed(&flags.skills),
         project_context: flags.no_project_context.then_some(false),

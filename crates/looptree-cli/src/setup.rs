@@ -1,6 +1,7 @@
 //! Builds the agent of a run, with its tools, policy, sandbox, budget and session.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use etcetera::BaseStrategy as _;
@@ -8,6 +9,7 @@ use looptree::budget::AtLimit;
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{ContextConfig, SummarizingCompaction};
 use looptree::prelude::*;
+use looptree::retry::RetryConfig;
 use looptree::session::{FileWatch, SessionError, sessions_folder};
 use looptree::tools::bash::CommandSlots;
 use looptree::tools::plan::RetainPlan;
@@ -55,6 +57,8 @@ pub(crate) struct Setup {
     pub(crate) workspace: Workspace,
     pub(crate) approvals: Approvals,
     pub(crate) recording: Option<TaskRecording>,
+    /// The files with instructions that the system prompt contains.
+    pub(crate) instruction_files: Vec<PathBuf>,
     /// Messages for the user before the first run.
     pub(crate) notes: Vec<String>,
     /// The MCP servers whose tools the agent has. They must be closed before the program ends.
@@ -90,6 +94,18 @@ pub(crate) fn compaction() -> RetainPlan<SummarizingCompaction> {
 pub(crate) fn context_of(model: &ModelConfig) -> ContextConfig {
     let window = model.context_window.map_or(UNKNOWN_CONTEXT, |window| u64::from(window).min(MAX_CONTEXT));
     ContextConfig::default().with_max_context_tokens(window)
+}
+
+/// Returns how often and after which delays a failed call is repeated.
+fn retries(settings: &Settings) -> RetryConfig {
+    let mut retries = RetryConfig::default();
+    if let Some(most) = settings.max_retries.value {
+        retries = retries.with_max_retries(most);
+    }
+    if let Some(seconds) = settings.max_retry_wait.value {
+        retries = retries.with_max_retry_delay(Duration::from_secs(seconds));
+    }
+    retries
 }
 
 impl Setup {
@@ -155,7 +171,13 @@ impl Setup {
             .with_hooks(watch.hooks(approvals.hooks()))
             .with_limits(limits)
             .with_compaction_strategy(compaction())
-            .configure(|config| config.policy.context = Some(context))
+            .configure(|config| {
+                config.policy.context = Some(context);
+                config.policy.retry = retries(settings);
+                if let Some(most) = settings.max_repeats.value {
+                    config.policy.max_repeats = most;
+                }
+            })
             .with_budget(money::budget(settings, at_limit));
         if let Some(level) = settings.thinking.value {
             agent = agent.with_thinking(level);
@@ -203,6 +225,7 @@ impl Setup {
             workspace,
             approvals,
             recording,
+            instruction_files: instructions.files,
             notes,
             servers,
             continues,

@@ -51,14 +51,19 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// Adds the usage of an event that ends a reply, also of a discarded one. Returns whether it is one.
+    /// Adds the usage of an event that ends a reply, also of a discarded one, or a summary. Returns whether it is one.
     ///
     /// The end of a turn would come too late: a turn whose call waits for an answer has a reply, and no end.
     pub(crate) fn note(&mut self, event: &AgentEvent, model: &ModelConfig) -> bool {
-        let AgentEvent::MessageEnd { message, .. } = event else { return false };
-        let Some(reply) = message.as_llm().and_then(Message::as_assistant) else { return false };
-        self.usage = self.usage.combine(&reply.usage);
-        self.cost = self.cost.combine(&reply.usage.cost(&model.cost));
+        let usage = match event {
+            AgentEvent::MessageEnd { message, .. } => {
+                message.as_llm().and_then(Message::as_assistant).map(|reply| reply.usage)
+            }
+            AgentEvent::CompactionEnded(ended) => Some(ended.usage),
+            _ => None,
+        };
+        let Some(usage) = usage else { return false };
+        self.add(&Self { usage, cost: usage.cost(&model.cost) });
         true
     }
 

@@ -37,7 +37,7 @@ pub enum CompactionError {
     /// Not even the smallest request fits the budget.
     #[error(
         "a context budget of {budget} tokens is too small: the task and the newest turn need {needed} even when cut \
-         to nothing; raise max_context_tokens or lower system_prompt_tokens"
+         to nothing; shorten the task or the instructions, offer fewer tools, or use a model with a larger window"
     )]
     BudgetTooSmall {
         /// The budget in tokens.

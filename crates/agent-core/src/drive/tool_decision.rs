@@ -14,7 +14,7 @@ use crate::journal::Durability;
 use crate::message::{MAX_ARGUMENTS_SHOWN, ToolCall};
 use crate::run::{CallStage, PendingCall, Run, ToolQuestion, ToolVerdict};
 use crate::tool::validate::{shown, unquoted};
-use crate::tool::{AgentTool, Effects, ToolError, ToolResult, Tools};
+use crate::tool::{AgentTool, Effects, ToolResult, Tools};
 
 /// The question about a call with side effects that had started when the run was interrupted.
 const INTERRUPTED_QUESTION: &str =
@@ -66,7 +66,7 @@ pub(super) async fn decide(
 ) -> Decision {
     let call = &pending.call;
     let Some(tool) = tools.find(call.name.as_str()) else {
-        return Err(ToolVerdict::deny(ToolError::NotFound(call.name.to_string()).to_string()));
+        return Err(ToolVerdict::deny(tools.unknown(call.name.as_str())));
     };
     let tool = Arc::clone(tool);
     let (given, fresh, interrupted) = match &pending.stage {

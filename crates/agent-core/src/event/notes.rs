@@ -129,6 +129,9 @@ pub enum CompactionReason {
     Budget,
     /// The provider reported that the context is too long.
     Overflow,
+    /// The provider refused a picture, a document or a recording of the conversation. A sentence replaces it, and nothing else
+    /// is changed.
+    RefusedFile,
 }
 
 /// A warning of a journal: something that will soon end runs.

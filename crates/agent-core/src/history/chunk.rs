@@ -25,6 +25,8 @@ pub(super) struct Chunk {
     messages: usize,
     /// The number of tokens up to the end of this chunk.
     tokens: u64,
+    /// The number of pictures in the messages up to the end of this chunk.
+    pictures: usize,
     /// Whether a message up to the end of this chunk concerns a deferred call.
     deferred: bool,
     joined: Joined,
@@ -37,6 +39,10 @@ impl Chunk {
 
     pub(super) fn tokens(&self) -> u64 {
         self.tokens
+    }
+
+    pub(super) fn pictures(&self) -> usize {
+        self.pictures
     }
 
     /// Returns whether a message up to the end of this chunk concerns a deferred call.
@@ -55,6 +61,7 @@ impl Chunk {
     fn push(&mut self, unit: Arc<Unit>) {
         self.messages += unit.entries().len();
         self.tokens = self.tokens.saturating_add(unit.tokens());
+        self.pictures += unit.pictures();
         self.deferred |= super::deferred::concerns(&unit);
         self.calls.extend(call_ids(&unit).map(|id| stable_hash(&[id])));
         self.units.push(unit);
@@ -71,6 +78,7 @@ impl Chunk {
             calls: self.calls.clone(),
             messages: self.messages,
             tokens: self.tokens,
+            pictures: self.pictures,
             deferred: self.deferred,
             joined: Joined::default(),
         }
@@ -105,6 +113,7 @@ pub(super) fn append(tail: &mut Arc<Chunk>, unit: Arc<Unit>) {
             start: tail.end(),
             messages: tail.messages,
             tokens: tail.tokens,
+            pictures: tail.pictures,
             deferred: tail.deferred,
             parent: Some(Arc::clone(tail)),
             units: Vec::new(),
@@ -138,6 +147,7 @@ pub(super) fn prefix(tail: &Arc<Chunk>, messages: usize) -> Option<Arc<Chunk>> {
         start: last.start,
         messages: before(last),
         tokens: last.parent.as_ref().map_or(0, |parent| parent.tokens),
+        pictures: last.parent.as_ref().map_or(0, |parent| parent.pictures),
         deferred: last.parent.as_ref().is_some_and(|parent| parent.deferred),
         units: Vec::new(),
         calls: Vec::new(),

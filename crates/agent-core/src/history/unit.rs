@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HistoryError;
 use crate::identity::ToolCallId;
-use crate::message::{AgentMessage, AssistantMessage, Message, ToolResultMessage, message_tokens};
+use crate::message::{AgentMessage, AssistantMessage, Content, Message, ToolResultMessage, message_tokens};
 use crate::wire::WireCache;
 
 /// A shared message. A clone increments one reference count. It serializes as the message.
@@ -200,11 +200,25 @@ impl Unit {
         self.entries.iter().map(Entry::tokens).fold(0, u64::saturating_add)
     }
 
+    /// Returns the number of pictures that a model receives with the unit.
+    pub(super) fn pictures(&self) -> usize {
+        let content = |entry: &Entry| match entry.message().as_llm() {
+            Some(Message::User(message)) => pictures(&message.content),
+            Some(Message::ToolResult(result)) => pictures(&result.content),
+            Some(Message::Assistant(_)) | None => 0,
+        };
+        self.entries.iter().map(content).sum()
+    }
+
     /// Returns the cache of the encoded forms.
     #[must_use]
     pub fn wire(&self) -> &WireCache {
         &self.wire
     }
+}
+
+fn pictures(content: &[Content]) -> usize {
+    content.iter().filter(|block| matches!(block, Content::Image(_))).count()
 }
 
 /// Returns whether the results answer the calls of the reply one to one and in order, and all call ids differ.

@@ -84,9 +84,13 @@ fn a_wait_that_the_provider_asks_for_is_kept_unless_it_is_too_long() {
     assert_eq!(limited(None), None);
     assert_eq!(limited(Some(Duration::from_millis(1_500))), Some(Duration::from_millis(1_500)));
     assert_eq!(retry.wait_for(2, limited(None), 0.5), Some(Duration::from_secs(2)));
+    // Never below the own delay, which a server that asks for none would use up within milliseconds.
+    for short in [0, 1_500] {
+        assert_eq!(retry.wait_for(2, Some(Duration::from_millis(short)), 0.5), Some(Duration::from_secs(2)));
+    }
     assert_eq!(
-        retry.wait_for(2, Some(Duration::from_millis(1_500)), 0.9),
-        Some(Duration::from_millis(1_500))
+        retry.wait_for(2, Some(Duration::from_millis(2_500)), 0.5),
+        Some(Duration::from_millis(2_500))
     );
     assert_eq!(retry.wait_for(2, Some(Duration::from_secs(60)), 0.9), Some(Duration::from_secs(60)));
     assert_eq!(retry.wait_for(2, Some(Duration::from_secs(61)), 0.9), None);

@@ -1,10 +1,10 @@
 //! Handles the inputs of a model call: a reply, a failure, the end of a delay, a cache break, a compaction.
 
 use super::input::{Failure, PartialReply, Reply};
-use super::{Phase, Refusal, Run, budget};
+use super::{Phase, Refusal, Retry, Run, budget, refused};
 use crate::event::{AgentEvent, CompactionEnded};
 use crate::history::Splice;
-use crate::message::Usage;
+use crate::message::{AssistantMessage, Usage};
 use crate::prefix::CacheBreak;
 use crate::provider::ErrorKind;
 
@@ -55,8 +55,37 @@ pub(super) fn replied(run: &mut Run, reply: Reply, out: &mut Vec<AgentEvent>) ->
         }
         return Ok(());
     }
+    if run.is_empty_answer(&message) {
+        return replied_nothing(run, (started, retry), message, out);
+    }
     run.close_retry(retry, None, out);
     run.apply_reply(started, message, tokens, out);
+    Ok(())
+}
+
+/// Repeats the call once after an empty reply to the results of tools, and then ends the run.
+fn replied_nothing(
+    run: &mut Run,
+    (started, retry): (bool, Option<Retry>),
+    message: AssistantMessage,
+    out: &mut Vec<AgentEvent>,
+) -> Result<(), Refusal> {
+    let text = if run.turn.emptied {
+        "the model answered the results of its tools with an empty reply, also when it was called again"
+    } else {
+        "the model answered the results of its tools with an empty reply"
+    };
+    let failure = Failure::new(ErrorKind::Other, text);
+    let partial = Some(PartialReply::new(message.content, message.usage, message.response_id));
+    run.close_retry(retry, Some(&failure.message), out);
+    if run.turn.emptied {
+        run.give_up(&failure, failure.message.clone(), started, partial, out);
+        return Ok(());
+    }
+    run.supersede(started, partial, &failure, out);
+    run.turn.emptied = true;
+    run.turn.attempt += 1;
+    budget::await_call(run, None);
     Ok(())
 }
 
@@ -80,6 +109,11 @@ pub(super) fn failed(
     {
         run.supersede(started, partial, failure, out);
         run.recover_overflow(failure.message.clone(), out);
+        return Ok(());
+    }
+    if refused::replaces(run, failure) {
+        run.supersede(started, partial, failure, out);
+        refused::replace(run, failure, out);
         return Ok(());
     }
     match run.next_retry(failure) {
@@ -107,6 +141,8 @@ pub(super) fn compacted(
     let (messages_before, tokens_before) = (run.history.len(), run.context_tokens());
     run.history = history;
     run.context.reset();
+    // A summary is paid like a reply, and belongs to the turn that needs it.
+    run.turn.usage = run.turn.usage.combine(&usage);
     out.push(AgentEvent::CompactionEnded(Box::new(CompactionEnded {
         loop_id: run.setup.loop_id.clone(),
         reason: task.reason,

@@ -18,6 +18,9 @@ pub const GRACE: Duration = Duration::from_millis(500);
 /// The default maximum number of requests that continue one turn.
 pub const MAX_CONTINUATIONS: u32 = 16;
 
+/// The default number of equal calls with equal results in a row that end a run.
+pub const MAX_REPEATS: u32 = 20;
+
 /// How a loop behaves: tool execution, queues, limits, retries and context. Plain data without services or hooks.
 ///
 /// An [`AgentLoopConfig`](crate::AgentLoopConfig) holds the policy, and the [`RunSetup`](super::RunSetup) of each run
@@ -54,6 +57,11 @@ pub struct LoopPolicy {
     /// Default: [`MAX_CONTINUATIONS`].
     #[serde(skip_serializing_if = "is_max_continuations")]
     pub max_continuations: u32,
+    /// How often in a row the model may make the same calls with the same results. At the half of it the model is told in a
+    /// result, and at this number the run ends. A call that waits for something is no repetition when its result differs.
+    /// Default: [`MAX_REPEATS`]; 0 for no limit.
+    #[serde(skip_serializing_if = "is_max_repeats")]
+    pub max_repeats: u32,
     /// How failed model calls are retried.
     pub retry: RetryConfig,
     /// The size of the context and how it is compacted; `None` switches compaction off.
@@ -73,6 +81,11 @@ pub struct LoopPolicy {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
 fn is_max_continuations(value: &u32) -> bool {
     *value == MAX_CONTINUATIONS
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
+fn is_max_repeats(value: &u32) -> bool {
+    *value == MAX_REPEATS
 }
 
 fn is_grace(value: &Duration) -> bool {
@@ -96,6 +109,7 @@ impl Default for LoopPolicy {
             follow_up_mode: QueueMode::default(),
             limits: Some(ExecutionLimits::default()),
             max_continuations: MAX_CONTINUATIONS,
+            max_repeats: MAX_REPEATS,
             retry: RetryConfig::default(),
             context: Some(ContextConfig::default()),
             config_id: None,

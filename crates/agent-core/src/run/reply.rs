@@ -9,12 +9,17 @@ use super::{CompactionTask, Phase, Retry, Run, budget, tool_calls};
 use crate::event::{AgentEvent, CompactionReason, Ended, RetryNote, RouteChange};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{Timestamp, ToolCallId, stable_hash};
-use crate::message::{AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
+use crate::message::{AgentMessage, AssistantMessage, Content, LlmMessage, Message, StopReason, Usage};
 use crate::provider::ErrorKind;
 use crate::route::{RouteName, RouteSetup};
 
 /// The share of the history, in percent, to which it is compacted after a context overflow.
 const OVERFLOW_SHARE_PERCENT: u64 = 75;
+
+/// Returns milliseconds as seconds, rounded up.
+fn seconds(ms: u64) -> u64 {
+    ms.div_ceil(1_000)
+}
 
 impl Run {
     /// Counts the cost of a call that failed.
@@ -112,6 +117,19 @@ impl Run {
         self.phase = Phase::BetweenTurns { results_wanted: false };
     }
 
+    /// Returns whether a reply says nothing to the results of tools: no text, no thinking, no call and nothing of the vendor's.
+    pub(super) fn is_empty_answer(&self, message: &AssistantMessage) -> bool {
+        let says = |content: &Content| match content {
+            Content::Text(text) => !text.text.trim().is_empty(),
+            Content::Thinking(thinking) => thinking.redacted || !thinking.thinking.trim().is_empty(),
+            _ => true,
+        };
+        let is_result = |message: &AgentMessage| message.role() == "toolResult";
+        message.stop_reason == StopReason::Stop
+            && !message.content.iter().any(says)
+            && self.history.last().is_some_and(is_result)
+    }
+
     /// Returns whether the model silently truncated the prompt: a prompt longer than the window, or an empty reply
     /// that reached the limit at the edge of the window.
     pub(super) fn is_silent_overflow(&self, message: &AssistantMessage) -> bool {
@@ -173,11 +191,11 @@ impl Run {
         let unit = crate::retry::jitter(&self.setup.loop_id, &self.model_key());
         let requested = failure.retry_after_ms;
         let Some(delay) = config.wait_for(attempt, requested.map(Duration::from_millis), unit) else {
+            let (asked, most) = (seconds(requested.unwrap_or_default()), seconds(config.max_retry_delay_ms));
             return Err(format!(
-                "{} (the provider asks to wait {} ms, longer than the {} ms that max_retry_delay_ms allows)",
+                "{} (the provider asks to wait {asked} s, longer than the {most} s that are waited for; try again \
+                 later, or set a longer wait: --max-retry-wait, in the library max_retry_delay_ms)",
                 failure.message,
-                requested.unwrap_or_default(),
-                config.max_retry_delay_ms
             ));
         };
         let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);

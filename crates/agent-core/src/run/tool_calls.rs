@@ -8,7 +8,7 @@ use super::input::{ToolChange, ToolOutcome, ToolQuestion, ToolVerdict};
 use super::open_calls::{CallOutcome, OpenCalls, Slot, Stage, execution_end};
 use super::question_id::{About, question_id};
 use super::queues::SteeringPolicy;
-use super::{Phase, Refusal, Run, budget, child};
+use super::{Phase, Refusal, Run, budget, child, repeats};
 use crate::event::{AgentEvent, Answer, BudgetNote, Ended, Question};
 use crate::history::{Entry, MessageRef};
 use crate::identity::{LoopId, QuestionId, StepKey, Timestamp, ToolCallId};
@@ -267,6 +267,7 @@ fn close_exchange(run: &mut Run, out: &mut Vec<AgentEvent>) {
         let shared = MessageRef::from(LlmMessage::new(Message::from(result)).in_turn(turn_id.clone()));
         entries.push(Entry::counted(shared, closed.tokens));
     }
+    repeats::tell(run, &reply, &mut entries);
     let messages: Vec<MessageRef> = entries.iter().map(|e| e.shared().clone()).collect();
     for entry in &entries {
         run.emit_message(entry, out);

@@ -1,6 +1,6 @@
 //! Turns: opens and closes them, and decides whether another one follows.
 
-use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Refusal, Run, Turn, budget};
+use super::{CompactionTask, GateAt, Intake, Phase, QueueKind, Queued, Refusal, Run, Turn, budget, repeats};
 use crate::context::ContextConfig;
 use crate::event::{AgentEvent, AgentStart, CompactionReason, Ended};
 use crate::history::{Entry, MessageRef};
@@ -44,7 +44,8 @@ impl Run {
 
     /// Checks the limits, then enters the gate, then opens the turn.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
-        if let Some(limit) = self.tracker.check_limits(self.now) {
+        let limit = self.tracker.check_limits(self.now).or_else(|| repeats::reached(self));
+        if let Some(limit) = limit {
             let reason = limit.to_string();
             self.enter_prompts(out);
             budget::emit_stop(self, &reason, out);

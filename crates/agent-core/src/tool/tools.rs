@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::listing::{FoundTool, Listing};
 use super::search::SearchTool;
 use super::{
-    AgentTool, DeferTools, TOOL_SEARCH, ToolConcurrency, ToolDefinition, ToolDefinitions, ToolLoading,
-    ToolSearchForm,
+    AgentTool, DeferTools, TOOL_SEARCH, ToolConcurrency, ToolDefinition, ToolDefinitions, ToolError,
+    ToolLoading, ToolSearchForm,
 };
 use crate::identity::ToolName;
 
@@ -134,6 +134,48 @@ impl Tools {
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&Arc<dyn AgentTool>> {
         self.ready().by_name.get(name)
+    }
+
+    /// Returns the name of the only tool that a model can have meant with another name: with a prefix such as `functions.`, in
+    /// other letters, or with other signs between the words. `None` if no tool or more than one fits.
+    pub(crate) fn meant(&self, name: &str) -> Option<&str> {
+        let bare = |name: &str| -> String {
+            name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+        };
+        let last = name.rsplit(['.', ':', '/']).next().unwrap_or_default();
+        let matching = |wanted: String| {
+            let mut fitting = self.ready().by_name.keys().filter(|known| bare(known) == wanted);
+            let first = fitting.next().filter(|_| !wanted.is_empty())?;
+            fitting.next().is_none().then_some(first.as_str())
+        };
+        matching(bare(name)).or_else(|| matching(bare(last)))
+    }
+
+    /// Returns the error of a call of a tool that does not exist: the near names, and those that exist.
+    pub(crate) fn unknown(&self, name: &str) -> String {
+        /// The maximum number of names.
+        const MOST: usize = 60;
+        let mut text = ToolError::NotFound(name.to_owned()).to_string();
+        let mut names: Vec<&str> = self.ready().by_name.keys().map(String::as_str).collect();
+        if names.is_empty() {
+            text.push_str(". There are no tools; answer without one.");
+            return text;
+        }
+        let words = |name: &str| -> BTreeSet<String> {
+            let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| word.len() > 2);
+            words.map(str::to_ascii_lowercase).collect()
+        };
+        let wanted = words(name);
+        let near: Vec<&str> =
+            names.iter().copied().filter(|known| !wanted.is_disjoint(&words(known))).take(5).collect();
+        if !near.is_empty() {
+            text.push_str(&format!(". Similar names: {}", near.join(", ")));
+        }
+        let rest = names.len().saturating_sub(MOST);
+        names.truncate(MOST);
+        text.push_str(&format!(". The tools are: {}", names.join(", ")));
+        text.push_str(&if rest > 0 { format!(", and {rest} more.") } else { ".".to_owned() });
+        text
     }
 
     /// Returns the schema that the model received for the tool with this name.

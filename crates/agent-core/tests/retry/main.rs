@@ -5,6 +5,8 @@ mod log;
 #[cfg(test)]
 mod overflow;
 #[cfg(test)]
+mod refused_files;
+#[cfg(test)]
 mod retries;
 #[cfg(test)]
 #[path = "../tools/room.rs"]

@@ -92,7 +92,10 @@ async fn a_wait_longer_than_allowed_fails_at_once_and_names_it() {
     let events = run(&agent).await;
     assert_eq!(transcript(&events), "agent_start turn_start user assistant!() turn_end agent_end(error)");
     let error = agent.error_message().unwrap();
-    assert!(error.contains("90000 ms") && error.contains("max_retry_delay_ms"), "{error}");
+    assert!(
+        error.contains("asks to wait 90 s, longer than the 60 s") && error.contains("max_retry_delay_ms"),
+        "{error}"
+    );
     assert_eq!((env.now().0, model.requests().len()), (0, 1));
 
     let unbounded = RetryConfig::default().with_max_retry_delay(Duration::ZERO);

@@ -37,7 +37,7 @@ async fn an_unknown_tool_is_answered_by_name_and_the_other_calls_run() {
     let agent = agent(&model).with_tools(boxed([tool.clone()]));
     let events = run(&agent).await;
     let results = results(&events);
-    assert_eq!((said(&results[0]).as_str(), results[0].is_error), ("Tool nothing not found", true));
+    assert!(said(&results[0]).starts_with("Tool nothing not found") && results[0].is_error);
     assert_eq!((said(&results[1]).as_str(), results[1].is_error), ("rain", false));
     assert_eq!(tool.calls().len(), 1);
 }

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod arguments;
 #[cfg(test)]
+mod habits;
+#[cfg(test)]
 mod order;
 #[cfg(test)]
 mod outcomes;

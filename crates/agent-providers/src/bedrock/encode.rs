@@ -101,7 +101,7 @@ pub(super) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
         changed.as_ref().map_or(&[], |changed| &changed.changes),
         family,
         ttl.filter(|_| config.marks_messages()).map(|ttl| cache_point(ttl.messages)),
-    )?;
+    );
     body.close();
     Ok(out)
 }

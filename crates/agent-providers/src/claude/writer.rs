@@ -143,7 +143,7 @@ impl<'r, F: Form> Writer<'r, F> {
     fn image(&self, blocks: &mut Blocks, image: &ImageContent) {
         match self.rules.image(image) {
             ImageOut::Keep => blocks.block(Marked::Yes, |out| self.form.image(out, image)),
-            ImageOut::Text(text) => blocks.text(Some(text)),
+            ImageOut::Text(text) => blocks.text(Some(&text)),
         }
     }
 

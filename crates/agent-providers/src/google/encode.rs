@@ -50,7 +50,7 @@ pub(crate) fn body(request: &ModelRequest) -> Result<Vec<u8>, ProviderError> {
     write_config(&mut body, request, known, &format);
     let continued = contents::continued(request);
     let left_out = continued.map_or(0, |paused| paused.units);
-    contents::write(body.key("contents"), request, left_out, known)?;
+    contents::write(body.key("contents"), request, left_out, known);
     if let Some(paused) = continued {
         body.field("continuationToken", paused.token);
     }

@@ -148,7 +148,7 @@ fn pictures_become_text_for_a_model_without_eyes_and_never_stand_alone() {
     let (seeing, blind) = (request(true), request(false));
     let picture = ImageContent::Url { url: "https://x/y.png".into() };
     assert_eq!(Handoff::new(&seeing, RULE).image(&picture), ImageOut::Keep);
-    assert_eq!(Handoff::new(&blind, RULE).image(&picture), ImageOut::Text(IMAGE_NOT_SHOWN));
+    assert_eq!(Handoff::new(&blind, RULE).image(&picture), ImageOut::Text(IMAGE_NOT_SHOWN.into()));
 
     let only = [Content::image_url("https://x/y.png"), Content::text("  ")];
     let both = [Content::image_url("https://x/y.png"), Content::text("a cat")];

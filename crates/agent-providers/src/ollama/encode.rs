@@ -11,15 +11,12 @@ use agent_core::{
 use http::header;
 
 use crate::answer_format;
-use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, file_text, text, wire_key};
+use crate::handoff::{Handoff, IdRule, ImageOut, ThinkingOut, file_text, text, tool_name, wire_key};
 use crate::json::{Members, write};
 use crate::protocol::HttpRequest;
 use crate::request;
 use crate::server_tools;
 use crate::tool_schema::declared;
-
-/// Marks a unit that cannot be sent, because it refers to an image by address.
-const CANNOT_BE_SAID: u32 = u32::MAX;
 
 /// The text before images from tool results.
 const FROM_TOOLS: &str = "The pictures that the tools above returned:";
@@ -38,7 +35,7 @@ pub(super) fn request(request: &ModelRequest) -> Result<HttpRequest, ProviderErr
     members.field("model", &model.id).field("stream", &true);
     options(&mut members, request)?;
     tools(&mut members, request);
-    messages(members.key("messages"), request)?;
+    messages(members.key("messages"), request);
     members.close();
     Ok(HttpRequest { url, headers, body })
 }
@@ -132,7 +129,7 @@ fn tools(members: &mut Members<'_>, request: &ModelRequest) {
         .with(wire_key(request, &["ollama tools"]), make, |e| out.extend_from_slice(e.bytes()));
 }
 
-fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderError> {
+fn messages(out: &mut Vec<u8>, request: &ModelRequest) {
     out.push(b'[');
     let start = out.len();
     let told = if offers_tools(request) {
@@ -149,32 +146,20 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest) -> Result<(), ProviderErr
     let handoff = Handoff::new(request, IdRule::word(64));
     let key = wire_key(request, &["ollama"]);
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
-        let said = unit.wire().with(
+        unit.wire().with(
             key,
             || encode_unit(unit, &handoff),
             |encoded| {
-                if encoded.marks().contains(&CANNOT_BE_SAID) {
-                    return false;
-                }
                 if !encoded.bytes().is_empty() {
                     if out.len() > start {
                         out.push(b',');
                     }
                     out.extend_from_slice(encoded.bytes());
                 }
-                true
             },
         );
-        if !said {
-            return Err(cannot(
-                request,
-                "Ollama takes pictures as base64 only, and a message holds one by its address",
-                "fetch the picture and pass its bytes",
-            ));
-        }
     }
     out.push(b']');
-    Ok(())
 }
 
 fn cannot(request: &ModelRequest, what: &str, advice: &str) -> ProviderError {
@@ -186,7 +171,6 @@ fn cannot(request: &ModelRequest, what: &str, advice: &str) -> ProviderError {
 /// Encodes one unit as messages, separated by commas.
 struct Out {
     bytes: Vec<u8>,
-    by_address: bool,
 }
 
 /// The text and the images of a message.
@@ -197,7 +181,7 @@ struct Said<'c> {
 }
 
 fn encode_unit(unit: &Unit, handoff: &Handoff<'_>) -> Encoded {
-    let mut out = Out { bytes: Vec::new(), by_address: false };
+    let mut out = Out { bytes: Vec::new() };
     match unit.first().and_then(AgentMessage::as_llm) {
         Some(Message::User(message)) => user(&mut out, message, handoff),
         Some(Message::Assistant(reply)) => {
@@ -206,7 +190,7 @@ fn encode_unit(unit: &Unit, handoff: &Handoff<'_>) -> Encoded {
         }
         Some(_) | None => {}
     }
-    if out.by_address { Encoded::new([], [CANNOT_BE_SAID]) } else { Encoded::new(out.bytes, []) }
+    Encoded::new(out.bytes, [])
 }
 
 impl Out {
@@ -219,15 +203,15 @@ impl Out {
         message
     }
 
-    fn said<'c>(&mut self, content: &'c [Content], handoff: &Handoff<'_>) -> Said<'c> {
+    fn said<'c>(content: &'c [Content], handoff: &Handoff<'_>) -> Said<'c> {
         let mut said = Said::default();
         for block in content {
             match block {
                 Content::Text(block) => join(&mut said.text, text(block).unwrap_or_default()),
                 Content::Image(image) => match (handoff.image(image), image) {
-                    (ImageOut::Text(instead), _) => join(&mut said.text, instead),
+                    (ImageOut::Text(instead), _) => join(&mut said.text, &instead),
                     (ImageOut::Keep, ImageContent::Base64 { data, .. }) => said.pictures.push(data),
-                    (ImageOut::Keep, _) => self.by_address = true,
+                    (ImageOut::Keep, _) => {}
                 },
                 other => join(&mut said.text, &file_text(other).unwrap_or_default()),
             }
@@ -256,7 +240,7 @@ fn join(out: &mut String, text: &str) {
 }
 
 fn user(out: &mut Out, message: &UserMessage, handoff: &Handoff<'_>) {
-    let said = out.said(&message.content, handoff);
+    let said = Out::said(&message.content, handoff);
     out.user(&said);
 }
 
@@ -292,7 +276,7 @@ fn assistant(out: &mut Out, reply: &AssistantMessage, handoff: &Handoff<'_>) {
             list.push(if n == 0 { b'[' } else { b',' });
             let mut object = Members::open(list);
             let mut function = Members::open(object.key("function"));
-            function.field("name", call.name.as_str());
+            function.field("name", &tool_name(call.name.as_str()));
             match call.arguments.value() {
                 Ok(value) if value.is_object() => write(function.key("arguments"), value),
                 Ok(_) | Err(_) => function.key("arguments").extend_from_slice(b"{}"),
@@ -308,13 +292,13 @@ fn assistant(out: &mut Out, reply: &AssistantMessage, handoff: &Handoff<'_>) {
 fn results(out: &mut Out, unit: &Unit, handoff: &Handoff<'_>) {
     let mut pictures = Said { text: FROM_TOOLS.to_owned(), pictures: Vec::new() };
     for result in unit.results() {
-        let mut said = out.said(&result.content, handoff);
+        let mut said = Out::said(&result.content, handoff);
         if said.text.is_empty() {
             said.text.push_str(handoff.result_note(&result.content).unwrap_or_default());
         }
         pictures.pictures.append(&mut said.pictures);
         let mut message = out.message("tool");
-        message.field("tool_name", result.tool_name.as_str()).field("content", &said.text);
+        message.field("tool_name", &tool_name(result.tool_name.as_str())).field("content", &said.text);
         message.close();
     }
     if !pictures.pictures.is_empty() {

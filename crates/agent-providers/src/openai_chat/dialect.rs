@@ -32,6 +32,8 @@ pub(super) struct Dialect {
     pub(super) tool_result_name: bool,
     /// Whether an assistant message is required between tool results and a user message.
     pub(super) assistant_after_tool_result: bool,
+    /// Whether consecutive messages of the user are sent as one, because the templates of many local models refuse them.
+    pub(super) joins_user_messages: bool,
     /// Whether the server accepts `strict` in tools.
     pub(super) strict_tools: bool,
     /// Whether the server accepts `prompt_cache_key`.
@@ -100,6 +102,7 @@ fn common() -> Dialect {
         store: false,
         tool_result_name: false,
         assistant_after_tool_result: false,
+        joins_user_messages: true,
         strict_tools: false,
         prompt_cache_key: false,
         replay: Replay::AsReceived,
@@ -307,6 +310,7 @@ impl Dialect {
         if let Some(vendor) = vendor(model) {
             dialect.base = vendor.base;
             dialect.auth = Auth::Bearer;
+            dialect.joins_user_messages = false;
             (vendor.change)(&mut dialect);
         }
         dialect.set(model);

@@ -3,6 +3,7 @@
 //! Each unit of the history is encoded once and the messages come last, so that a request begins with the bytes of the
 //! previous one of the same run. The keys have a fixed order, and no tree is built.
 
+mod joined;
 mod unit;
 
 #[cfg(test)]
@@ -178,6 +179,8 @@ fn messages(out: &mut Vec<u8>, request: &ModelRequest, dialect: &Dialect, marker
     };
     if dialect.assistant_after_tool_result {
         bridged(out, request, (key, &encoder), write);
+    } else if dialect.joins_user_messages && !marked {
+        joined::write(out, request, (key, &encoder));
     } else {
         Handoff::each_form(&request.history, key, |unit| encoder.encode(unit), |form| write(out, form));
     }

@@ -3,13 +3,12 @@
 #[cfg(test)]
 mod tests;
 
-use std::time::Duration;
-
 use agent_core::provider::error::classify_kind;
 use agent_core::{ErrorContext, ErrorKind, ProviderError};
 use serde_json::value::RawValue;
 
 use crate::rejection::VendorError;
+use crate::transport::retry_after;
 
 /// Codes of errors that a retry may resolve. The other codes that the vendor documents concern the request.
 const PASSING: &[&str] = &[
@@ -47,42 +46,13 @@ pub(super) fn event(json: &str) -> ProviderError {
     let status = code.as_deref().and_then(|c| c.parse::<u16>().ok()).filter(|s| (400..600).contains(s));
     let kind = status.map(|status| classify_kind(status, &vendor.message));
     let passes = code.is_none_or(|code| PASSING.contains(&code.as_str()));
-    let wait = wait(&vendor.message);
+    let wait = retry_after::in_text(&vendor.message);
     let error = vendor.in_stream().map_context(|context| context.retry_after = wait);
     match (error, kind) {
         (ProviderError::Network(context), Some(kind)) => ProviderError::new(kind, *context),
         (ProviderError::Network(context), None) if !passes => ProviderError::Api(context),
         (error, _) => error,
     }
-}
-
-/// The words before the number of a requested wait.
-const WAITS: &[&str] = &["try again in ", "retry after "];
-
-/// The longest wait that is read from a text; more is no wait but a mistake.
-const MAX_WAIT: f64 = 86_400.0;
-
-/// Returns the wait that a text requests. An error inside a stream has no header for it.
-fn wait(text: &str) -> Option<Duration> {
-    let text = text.to_lowercase();
-    let mut rest = WAITS.iter().find_map(|words| text.split_once(words))?.1;
-    let mut wait = None;
-    // The text may also be `1m26.5s`.
-    while rest.starts_with(|c: char| c.is_ascii_digit()) {
-        let number = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
-        let (number, unit) = rest.split_at_checked(number)?;
-        let unit = unit.trim_start();
-        let seconds = match unit {
-            _ if unit.starts_with("ms") || unit.starts_with("milli") => 0.001,
-            _ if unit.starts_with('s') => 1.0,
-            _ if unit.starts_with('m') => 60.0,
-            _ if unit.starts_with('h') => 3_600.0,
-            _ => break,
-        };
-        wait = Some(wait.unwrap_or(0.0) + number.parse::<f64>().ok()? * seconds);
-        rest = unit.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-    }
-    wait.filter(|wait| *wait <= MAX_WAIT).and_then(|wait| Duration::try_from_secs_f64(wait).ok())
 }
 
 /// Reads the error of a failed response.

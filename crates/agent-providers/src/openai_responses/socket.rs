@@ -173,7 +173,7 @@ impl StreamProvider for OpenAiResponsesWsProvider {
     }
 
     fn body(&self, request: &ModelRequest) -> Option<Vec<u8>> {
-        self.protocol.encode(request).ok().map(|ready| ready.body)
+        self.protocol.sendable(request).ok().map(|ready| ready.body)
     }
 
     fn cache_lifetime(&self, request: &ModelRequest) -> Option<Duration> {

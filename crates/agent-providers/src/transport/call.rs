@@ -12,7 +12,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use super::body::{Body, Limits, Next};
 use super::body_kind::{BodyKind, kind_of};
 use super::send::{Answered, Head, answered, send};
-use super::{ERROR_TIMEOUT, Inner, MAX_BYTES_WITHOUT_CONTENT, failure};
+use super::{ERROR_TIMEOUT, Inner, MAX_BYTES_WITHOUT_CONTENT, failure, retry_after};
 #[cfg(feature = "bedrock")]
 use crate::eventstream::FrameDecoder;
 use crate::lines::{Cut, LineDecoder};
@@ -329,14 +329,16 @@ pub(super) fn dress(error: ProviderError, request: &ModelRequest, head: &Head) -
         }
         (_, error) => error,
     };
+    let is_limited = matches!(error, ProviderError::RateLimited(_));
     error.map_context(|context| {
         context.provider.get_or_insert_with(|| model.provider.clone());
         context.model.get_or_insert_with(|| model.id.clone());
         if context.request_id.is_none() {
             context.request_id = head.request_id.as_deref().map(str::to_owned);
         }
-        if context.retry_after.is_none() {
-            context.retry_after = head.retry_after;
+        context.retry_after = context.retry_after.filter(|wait| !wait.is_zero()).or(head.retry_after);
+        if context.retry_after.is_none() && is_limited {
+            context.retry_after = retry_after::in_text(&context.message);
         }
         redact(context, request, head);
     })

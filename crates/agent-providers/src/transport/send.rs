@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use agent_core::{CancellationToken, ModelRequest, ProviderError};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
 use super::body::RINGS;
 use super::guard::{Guard, Stir};
@@ -42,9 +42,10 @@ pub(super) struct Head {
 
 impl Head {
     /// Reads the headers in one pass. A lookup of each name, most of which are absent, takes several times as long.
-    pub(super) fn of(headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
+    pub(super) fn of(status: StatusCode, headers: &HeaderMap, fetched: Option<HeaderValue>) -> Self {
         let mut head = Self { fetched, ..Self::default() };
-        let (mut named, mut waits) = (REQUEST_ID.len(), false);
+        // Only with this status do the times of the limits say when to try again.
+        let (mut named, mut waits) = (REQUEST_ID.len(), status == StatusCode::TOO_MANY_REQUESTS);
         for (name, value) in headers {
             let name = name.as_str();
             let text = || value.to_str().ok();
@@ -77,7 +78,7 @@ pub(super) fn send(
     fetched: Option<(HeaderName, HeaderValue)>,
     tap: Option<Arc<Tap>>,
 ) -> Result<(reqwest::Url, Dispatched), ProviderError> {
-    let HttpRequest { url, mut headers, mut body } = protocol.encode(request)?;
+    let HttpRequest { url, mut headers, mut body } = protocol.sendable(request)?;
     headers.extend(fetched);
     if let Some(trace) = &request.trace {
         apply_trace(&mut headers, trace);
@@ -114,7 +115,7 @@ pub(super) async fn answered<'c>(
     };
     let status = response.status();
     let headers = std::mem::take(response.headers_mut());
-    *head = Head::of(&headers, head.fetched.take());
+    *head = Head::of(status, &headers, head.fetched.take());
     let tap = tap.and_then(|tap| tap.answered(status.as_u16(), &headers));
     if status.is_redirection() {
         return Err(failure::redirected(status.as_u16(), &headers, &url));

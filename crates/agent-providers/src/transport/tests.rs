@@ -24,8 +24,46 @@ fn a_wait_is_read_from_every_form_of_the_header() {
         Some(Duration::from_secs(30)),
     );
     check_wait(&[("retry-after", "Sun, 06 Nov 1994 08:00:00 GMT")], None);
+    // No delay at all, and a limit with its own time of reset.
+    check_wait(&[("retry-after", "0")], None);
+    check_wait(&[("retry-after-ms", "0"), ("retry-after", "0")], None);
+    let spent = ("x-ratelimit-remaining-tokens", "0");
+    let left = ("x-ratelimit-remaining-requests", "7");
+    check_wait(
+        &[spent, left, ("x-ratelimit-reset-tokens", "1m0.5s"), ("x-ratelimit-reset-requests", "8h")],
+        Some(Duration::from_millis(60_500)),
+    );
+    check_wait(
+        &[spent, ("x-ratelimit-reset-tokens", "350ms"), ("retry-after", "0")],
+        Some(Duration::from_millis(350)),
+    );
+    check_wait(&[left, ("x-ratelimit-reset-requests", "9s")], None);
+    let date = ("date", "Sun, 09 Sep 2001 01:46:40 GMT");
+    for (reset, seconds) in [("1000000007", 7), ("1000000007000", 7), ("12", 12)] {
+        check_wait(&[("x-ratelimit-reset", reset), date], Some(Duration::from_secs(seconds)));
+    }
+    for reset in ["0", "1000000000", "999999999000", "2000000000", "soon"] {
+        check_wait(&[("x-ratelimit-reset", reset), date], None);
+    }
     for nonsense in ["-1", "NaN", "inf", "soon", "", "Sun, 99 Foo 1994 08:49:37 GMT", "1e300"] {
         check_wait(&[("retry-after", nonsense)], None);
+    }
+}
+
+#[test]
+fn a_wait_is_read_from_the_words_of_an_error() {
+    for (text, ms) in [
+        ("Rate limit reached. Please try again in 9.5s. Visit", 9_500),
+        ("Please try again in 1m26.5s", 86_500),
+        ("Please retry after 1 second.", 1_000),
+        ("Quota exceeded. Please retry in 39.25s.", 39_250),
+        ("Try again in 20 minutes", 1_200_000),
+        ("try again in 350ms", 350),
+    ] {
+        assert_eq!(retry_after::in_text(text), Some(Duration::from_millis(ms)), "{text}");
+    }
+    for text in ["try again in a while", "try again later", "retry after 900000 h", ""] {
+        assert_eq!(retry_after::in_text(text), None, "{text}");
     }
 }
 

@@ -98,7 +98,7 @@ async fn step(
         let content = if denied {
             Content::text("The user says no.")
         } else {
-            Content::image("iVBORw0KGgo=", "image/png")
+            Content::image("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ", "image/png")
         };
         let mut result = ToolResultMessage::new(call.id.clone(), call.name.clone(), vec![content]);
         result.is_error = denied;

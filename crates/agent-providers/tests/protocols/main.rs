@@ -37,6 +37,7 @@ mod model_lists;
 mod prewarm;
 mod programmatic;
 mod reading;
+mod sendable;
 mod server_tool_runs;
 mod server_tools;
 #[path = "../support/mod.rs"]

@@ -153,6 +153,52 @@ async fn a_response_is_continued_by_its_id_and_only_from_the_latest_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_stored_response_can_be_read_and_an_address_may_end_with_a_slash() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = running(folder.path()).await;
+    let (status, first) =
+        running.post("/v1/responses/", json!({"model": "talkative", "input": "Where?", "user": "u"})).await;
+    assert_eq!(status, 200, "{first}");
+    let id = first["id"].as_str().unwrap();
+    let (status, stored) = running.get(&format!("/v1/responses/{id}")).await;
+    assert_eq!(status, 200, "{stored}");
+    for member in ["id", "model", "status", "output", "usage"] {
+        assert_eq!(stored[member], first[member], "{member}");
+    }
+    for wrong in ["resp_none_0", "resp_x", &format!("{id}9")] {
+        assert_eq!(running.get(&format!("/v1/responses/{wrong}")).await.0, 404, "{wrong}");
+    }
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_shows_the_calls_of_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = running(folder.path()).await;
+    let body =
+        json!({"model": "talkative", "stream": true, "messages": [{"role": "user", "content": "Where?"}]});
+    let response = running.request("POST", "/v1/chat/completions").json(&body).send().await.unwrap();
+    let (mut events, mut shown) = (Events::of(response), String::new());
+    while let Some(event) = events.next().await {
+        if event.data == "[DONE]" {
+            break;
+        }
+        shown.push_str(event.data["choices"][0]["delta"]["reasoning_content"].as_str().unwrap_or_default());
+    }
+    assert!(shown.starts_with("look "), "{shown}");
+    let body = json!({"model": "talkative", "stream": true, "input": "Where?"});
+    let response = running.request("POST", "/v1/responses").json(&body).send().await.unwrap();
+    let all = Events::of(response).until("response.completed").await;
+    let delta = all.iter().find(|event| event.kind == "response.reasoning_summary_text.delta").unwrap();
+    assert!(delta.data["delta"].as_str().unwrap().starts_with("look "), "{}", delta.data);
+    let output = &all.last().unwrap().data["response"]["output"];
+    let kinds: Vec<_> =
+        output.as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "reasoning", "message"]);
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_answered_is_an_error_in_the_form_of_the_api() {
     let folder = tempfile::tempdir().unwrap();
     let running = running(folder.path()).await;

@@ -96,6 +96,14 @@ pub struct McpToolList {
     pub skipped: Vec<String>,
 }
 
+impl McpToolList {
+    /// Returns the list with the reason for which the rest of it is missing.
+    pub(super) fn cut(mut self, why: &str) -> Self {
+        self.skipped.push(format!("the rest of its list of tools is missing: {why}"));
+        self
+    }
+}
+
 /// The parameters of one call.
 pub(super) struct Call<'a> {
     pub(super) name: &'a str,

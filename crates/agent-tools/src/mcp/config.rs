@@ -41,6 +41,7 @@ const PROJECT: &str = "project";
 /// | `type` | `stdio`, `http` or `streamable-http`, only needed if the entry has both `command` and `url`; `sse` is not supported |
 /// | `disabled` | `true` leaves the server out |
 /// | `sandbox` | the sandbox of a child: `none`, `landlock`, `bwrap`, or an object (below) |
+/// | `startup_timeout` or `startupTimeout` | milliseconds until the server must have started and answered; 30,000 without it |
 /// | `timeout` | milliseconds that a request may go without an answer or progress |
 /// | `deferred` | `true` sends the definition of a tool after the model has searched for it ([`McpServer::deferred`]) |
 /// | `tools` | the names of the tools that are used; without it, all are |
@@ -197,13 +198,26 @@ impl Entry<'_> {
             }
             Some(_) => return Err(self.problem("tools", "it is not a list of strings")),
         }
-        Ok(Some(match entry.get("timeout") {
-            None | Some(Value::Null) => server,
-            Some(value) => match value.as_u64().filter(|millis| *millis > 0) {
-                Some(millis) => server.with_call_timeout(Duration::from_millis(millis)),
-                None => return Err(self.problem("timeout", "it is not a number of milliseconds above 0")),
-            },
-        }))
+        for field in ["startupTimeout", "startup_timeout"] {
+            if let Some(limit) = self.milliseconds(entry, field)? {
+                server = server.with_connect_timeout(limit);
+            }
+        }
+        if let Some(limit) = self.milliseconds(entry, "timeout")? {
+            server = server.with_call_timeout(limit);
+        }
+        Ok(Some(server))
+    }
+
+    fn milliseconds(
+        &self,
+        entry: &Map<String, Value>,
+        field: &str,
+    ) -> Result<Option<Duration>, McpConfigError> {
+        let Some(value) = entry.get(field).filter(|value| !value.is_null()) else { return Ok(None) };
+        let millis = value.as_u64().filter(|millis| *millis > 0);
+        let problem = || self.problem(field, "it is not a number of milliseconds above 0");
+        Ok(Some(Duration::from_millis(millis.ok_or_else(problem)?)))
     }
 
     fn kind(&self, entry: &Map<String, Value>) -> Result<Kind, McpConfigError> {

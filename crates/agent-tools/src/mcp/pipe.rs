@@ -3,6 +3,7 @@
 //! The SDK's own transport drops an invalid response, and the call waits until it times out. With this transport an
 //! invalid response fails its call at once.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny};
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::Mutex;
 
@@ -35,6 +37,8 @@ pub(super) struct Pipe<R, W> {
     reader: BufReader<R>,
     line: Vec<u8>,
     state: Line,
+    /// The other messages of a batch.
+    waiting: VecDeque<ServerJsonRpcMessage>,
     writer: Arc<Mutex<Option<W>>>,
     /// Receives the lines that are not messages, because programs report problems on either output.
     junk: Tail,
@@ -61,6 +65,7 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
             reader: BufReader::new(reader),
             line: Vec::new(),
             state: Line::Kept,
+            waiting: VecDeque::new(),
             writer: Arc::new(Mutex::new(Some(writer))),
             junk,
         }
@@ -95,14 +100,25 @@ impl<R: AsyncRead + Send + Unpin, W: AsyncWrite + Send + Unpin> Pipe<R, W> {
         }
     }
 
-    /// Returns the message of the line, or its replacement if the line is not valid.
-    fn message(&self) -> Option<ServerJsonRpcMessage> {
+    /// Returns the messages of the line, or the replacement of one that is not valid.
+    fn messages(&self) -> VecDeque<ServerJsonRpcMessage> {
         // A carriage return and a byte order mark are not part of the JSON text.
         let line = self.line.strip_suffix(b"\r").unwrap_or(&self.line);
-        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return None;
+        let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line).trim_ascii();
+        if line.is_empty() {
+            return VecDeque::new();
         }
+        // Some servers answer with a batch, which earlier versions of the protocol had.
+        if line.starts_with(b"[")
+            && !has_too_many_values(line)
+            && let Ok(batch) = serde_json::from_slice::<Vec<&RawValue>>(line)
+        {
+            return batch.into_iter().filter_map(|one| self.message(one.get().as_bytes())).collect();
+        }
+        self.message(line).into_iter().collect()
+    }
+
+    fn message(&self, line: &[u8]) -> Option<ServerJsonRpcMessage> {
         if has_too_many_values(line) {
             return too_many_values(line);
         }
@@ -214,16 +230,19 @@ where
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         loop {
-            let message = match self.read_line().await {
-                Read::Whole => self.message(),
-                Read::TooLong => id_in_head(&self.line).map(|id| too_large(id, McpLimit::MessageBytes)),
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
+            }
+            self.waiting = match self.read_line().await {
+                Read::Whole => self.messages(),
+                Read::TooLong => id_in_head(&self.line)
+                    .map(|id| too_large(id, McpLimit::MessageBytes))
+                    .into_iter()
+                    .collect(),
                 Read::End => return None,
             };
             self.line.clear();
             self.line.shrink_to(KEPT_BYTES);
-            if message.is_some() {
-                return message;
-            }
         }
     }
 

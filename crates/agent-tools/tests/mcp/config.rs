@@ -53,6 +53,10 @@ fn what_is_wrong_with_a_server_is_said_and_leaves_the_others_alone() {
         "server `a`, type: there is a `command` and a `url`; say which it is",
     );
     check_problem(
+        &json!({"command": "x", "startup_timeout": "1m"}),
+        "server `a`, startup_timeout: it is not a number of milliseconds above 0",
+    );
+    check_problem(
         &json!({"command": "x", "timeout": 0}),
         "server `a`, timeout: it is not a number of milliseconds above 0",
     );

@@ -124,15 +124,40 @@ async fn a_server_without_tools_has_none() {
 
 #[tokio::test]
 async fn lists_without_end_are_an_error() {
-    for mode in ["raw_loop", "raw_no_list"] {
-        let client = connect(child(mode)).await;
-        let error = client.list_tools().await.unwrap_err();
-        assert!(matches!(error, McpError::Protocol { .. }), "{mode}: {error:?}");
-    }
+    let client = connect(child("raw_no_list")).await;
+    let error = client.list_tools().await.unwrap_err();
+    assert!(matches!(error, McpError::Protocol { .. }), "{error:?}");
     for (mode, expected) in [("raw_endless", McpLimit::ListPages), ("raw_many", McpLimit::ListTools)] {
         let client = connect(child(mode)).await;
         let error = client.list_tools().await.unwrap_err();
         assert!(matches!(error, McpError::TooLarge { limit, .. } if limit == expected), "{mode}: {error:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_tools_before_a_bad_page_are_used() {
+    for (mode, skipped) in [
+        ("raw_last_cursor", None),
+        ("raw_loop", Some("named a page twice")),
+        ("raw_second_page", Some("no such page")),
+    ] {
+        let list = connect(child(mode)).await.list_tools().await.unwrap();
+        let names: Vec<&str> = list.tools.iter().map(|tool| &*tool.name).collect();
+        assert_eq!(names, ["a"], "{mode}");
+        match skipped {
+            None => assert!(list.skipped.is_empty(), "{mode}: {:?}", list.skipped),
+            Some(why) => assert!(list.skipped.last().unwrap().contains(why), "{mode}: {:?}", list.skipped),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_whose_greeting_lacks_members_or_that_answers_with_batches_is_used() {
+    for mode in ["raw_bare", "raw_half", "raw_batch"] {
+        let client = connect(child(mode)).await;
+        let names: Vec<String> = tools(&client).await.iter().map(|tool| tool.name().to_owned()).collect();
+        assert_eq!(names, ["plain", "bare", "empty", "titled"], "{mode}");
+        assert_eq!(text(call(&client, "bare", json!({})).await), "ok", "{mode}");
     }
 }
 

@@ -274,6 +274,9 @@ fn reason_text(reason: CompactionReason) -> &'static str {
         CompactionReason::Overflow => {
             "The provider rejected the request as too long, so older messages were replaced by something shorter."
         }
+        CompactionReason::RefusedFile => {
+            "The provider refused a picture, a document or a recording, so a sentence replaced it."
+        }
         _ => "Older messages were replaced by something shorter.",
     }
 }

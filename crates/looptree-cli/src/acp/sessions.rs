@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use agent_client_protocol::v1::ConnectionTo;
 use agent_client_protocol::v1::schema::{
     CloseSessionRequest, CloseSessionResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
-    LoadSessionResponse, McpServer as Wanted, NewSessionRequest, NewSessionResponse, ResumeSessionRequest,
-    ResumeSessionResponse, SessionInfo, SessionNotification,
+    LoadSessionResponse, McpServer as Wanted, Meta, NewSessionRequest, NewSessionResponse,
+    ResumeSessionRequest, ResumeSessionResponse, SessionInfo, SessionNotification,
 };
 use agent_client_protocol::{Client, Error};
 use looptree::model::Secret;
@@ -16,13 +16,14 @@ use looptree::session::SessionQuery;
 use looptree::tools::mcp::McpServer;
 
 use super::updates::Updates;
-use super::{Session, Sessions, failed, found, invalid, missing, modes};
+use super::{Session, Sessions, editor_servers, failed, found, invalid, missing, modes};
+use crate::servers::EditorServers;
 
 /// Sessions on one page of a list.
 const PAGE: usize = 50;
 
 pub(super) async fn new(host: &Sessions, request: NewSessionRequest) -> Result<NewSessionResponse, Error> {
-    let session = open(host, &request.cwd, None, request.mcp_servers).await?;
+    let session = open(host, &request.cwd, None, (request.mcp_servers, request.meta.as_ref())).await?;
     let id = session.setup.agent.session_id();
     Ok(NewSessionResponse::new(id.as_str().to_owned()).modes(modes::state(&session.setup.approvals)))
 }
@@ -34,7 +35,7 @@ pub(super) async fn load(
     to: &ConnectionTo<Client>,
 ) -> Result<LoadSessionResponse, Error> {
     let id = request.session_id;
-    let session = open(host, &request.cwd, Some(&id.0), request.mcp_servers).await?;
+    let session = open(host, &request.cwd, Some(&id.0), (request.mcp_servers, request.meta.as_ref())).await?;
     let updates = {
         let mut updates = session.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         updates.conversation(&session.setup.agent.history())
@@ -50,7 +51,8 @@ pub(super) async fn resume(
     host: &Sessions,
     request: ResumeSessionRequest,
 ) -> Result<ResumeSessionResponse, Error> {
-    let session = open(host, &request.cwd, Some(&request.session_id.0), request.mcp_servers).await?;
+    let servers = (request.mcp_servers, request.meta.as_ref());
+    let session = open(host, &request.cwd, Some(&request.session_id.0), servers).await?;
     Ok(ResumeSessionResponse::new().modes(modes::state(&session.setup.approvals)))
 }
 
@@ -95,7 +97,7 @@ async fn open(
     host: &Sessions,
     cwd: &Path,
     id: Option<&str>,
-    servers: Vec<Wanted>,
+    (wanted, meta): (Vec<Wanted>, Option<&Meta>),
 ) -> Result<Arc<Session>, Error> {
     let root = directory(cwd)?;
     if let Some(id) = id {
@@ -111,7 +113,8 @@ async fn open(
         // The editor may load again what is open: it has lost its own copy.
         host.close(id).await.map_err(|error| failed(&error))?;
     }
-    let servers = servers.into_iter().map(server).collect::<Result<Vec<_>, _>>()?;
+    let mut servers = EditorServers { left_out: editor_servers::left_out(meta), ..EditorServers::default() };
+    servers.servers.extend(wanted.into_iter().filter_map(server));
     let state = Mutex::new(Updates::new(root.clone()));
     host.open(&root, id.map(str::to_owned), servers, state).await.map_err(|error| failed(&error))
 }
@@ -129,24 +132,21 @@ fn directory(cwd: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Converts an MCP server of the editor's configuration. Its name is the prefix of its tools.
-fn server(wanted: Wanted) -> Result<McpServer, Error> {
+fn server(wanted: Wanted) -> Option<McpServer> {
     match wanted {
         Wanted::Stdio(stdio) => {
             let server =
                 McpServer::stdio(&stdio.name, stdio.command).with_args(stdio.args).with_prefix(&stdio.name);
-            Ok(stdio.env.into_iter().fold(server, |server, set| server.with_env(set.name, set.value)))
+            Some(stdio.env.into_iter().fold(server, |server, set| server.with_env(set.name, set.value)))
         }
         Wanted::Http(http) => {
             let server = McpServer::http(&http.name, http.url).with_prefix(&http.name);
             let with = |server: McpServer, set: agent_client_protocol::v1::schema::HttpHeader| {
                 server.with_header(set.name, Secret::new(set.value))
             };
-            Ok(http.headers.into_iter().fold(server, with))
+            Some(http.headers.into_iter().fold(server, with))
         }
-        Wanted::Sse(sse) => Err(invalid(format!(
-            "the MCP server {} uses the old transport SSE, which this agent does not have; use stdio or http",
-            sse.name
-        ))),
-        _ => Err(invalid("an MCP server has a transport that this agent does not know; use stdio or http")),
+        // `editor_servers` leaves these entries out, with the reason.
+        _ => None,
     }
 }

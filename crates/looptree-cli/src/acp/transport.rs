@@ -9,6 +9,8 @@ use tokio_util::codec::{
     AnyDelimiterCodec, AnyDelimiterCodecError, FramedRead, FramedWrite, LinesCodec, LinesCodecError,
 };
 
+use super::editor_servers;
+
 /// The maximum size of a message of the editor: 64 MiB. Prompts contain files and images; a longer line ends the connection.
 const MAX_LINE: usize = 64 << 20;
 
@@ -20,7 +22,7 @@ pub(super) fn of(
 ) -> impl ConnectTo<Agent> + 'static {
     let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), MAX_LINE);
     let incoming = FramedRead::new(input, lines).map(|line| match line {
-        Ok(line) => Ok(String::from_utf8_lossy(&line).into_owned()),
+        Ok(line) => Ok(editor_servers::readable(String::from_utf8_lossy(&line).into_owned())),
         Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
             Err(Error::new(ErrorKind::InvalidData, format!("a message has more than {MAX_LINE} bytes")))
         }

@@ -1,5 +1,7 @@
 //! The slash commands.
 
+use std::sync::Arc;
+
 use anyhow::{Context as _, Result, bail};
 use looptree::compat::SeedVerbs as _;
 use looptree::context::{CompactionChange, CompactionContext, CompactionStrategy as _};
@@ -16,6 +18,7 @@ use crate::lists::known_models;
 use crate::screen::{Style, Styled, brief, diff_lines};
 use crate::setup::{compaction, context_of, tool_names};
 use crate::text::{tokens, wrap};
+use crate::work::Meter;
 use crate::{choose, money};
 
 /// A command: its name, its arguments, and what it does.
@@ -290,7 +293,7 @@ impl Chat<'_> {
     }
 
     /// Replaces the older conversation by a summary, at once.
-    async fn compact(&self) -> Result<()> {
+    async fn compact(&mut self) -> Result<()> {
         let agent = &self.setup.agent;
         let (history, config) = (agent.history(), agent.config());
         let before = history.tokens();
@@ -299,8 +302,12 @@ impl Chat<'_> {
             bail!("the conversation has about {before} tokens; there is nothing to shorten");
         }
         let context = context_of(&config.model);
-        let cx = CompactionContext::new(budget)
-            .with_provider(config.services.provider.clone(), config.model.clone());
+        let provider = config.services.provider.clone();
+        let provider = match &config.services.budget {
+            Some(account) => Arc::new(account.meter(provider, config.services.environment.clone())),
+            None => provider,
+        };
+        let cx = CompactionContext::new(budget).with_provider(provider, config.model.clone());
         self.screen.line("summarizing the conversation …");
         let strategy = compaction();
         let outcome = tokio::select! {
@@ -308,6 +315,8 @@ impl Chat<'_> {
             _ = tokio::signal::ctrl_c() => bail!("interrupted; the conversation stays as it was"),
         };
         let outcome = outcome.context("the conversation stays as it was")?;
+        let (usage, cost) = (outcome.usage, outcome.usage.cost(&config.model.cost));
+        self.meter.add(&Meter { usage, cost });
         let new = match outcome.change {
             CompactionChange::Splices(splices) => history.spliced(&splices)?.to_vec(),
             CompactionChange::Messages(messages) => {
@@ -315,9 +324,11 @@ impl Chat<'_> {
             }
             _ => bail!("the compaction gave no conversation"),
         };
+        let agent = &self.setup.agent;
         agent.replace_messages(new)?;
         let after = agent.history().tokens();
-        self.screen.line(format!("conversation shortened: {before} -> {after} tokens"));
+        let paid = money::summary(&usage, &cost);
+        self.screen.line(format!("conversation shortened: {before} -> {after} tokens; the summary: {paid}"));
         Ok(())
     }
 }

@@ -152,6 +152,9 @@ impl Chat<'_> {
                     if end.ended != Ended::Completed {
                         ending = Ending::Badly;
                     }
+                    if let Some(advice) = crate::window::advice(&self.setup, &end.ended) {
+                        self.screen.paragraph(Style::Dim, "", advice);
+                    }
                 }
                 AgentEvent::RunSuspended { questions: asked, .. } => questions = asked,
                 _ => {}

@@ -1,6 +1,6 @@
 //! Renders the events of a run.
 
-use looptree::event::{Ended, ToolExecutionEnd};
+use looptree::event::{CompactionReason, Ended, ToolExecutionEnd};
 use looptree::message::{AssistantMessage, Message, StopReason};
 use looptree::prelude::*;
 use looptree::tools::file_change::changes_of;
@@ -70,6 +70,10 @@ impl Screen {
                 self.paragraph(Style::Dim, "", format!("{error}; asking {} now", change.to.model));
             }
             AgentEvent::CompactionStarted { .. } => self.doing("summarizing the conversation"),
+            AgentEvent::CompactionEnded(end) if end.reason == CompactionReason::RefusedFile => {
+                let text = "the provider refused a file of the conversation; a sentence replaces it, and the model is called again";
+                self.paragraph(Style::Dim, "", text.to_owned());
+            }
             AgentEvent::CompactionEnded(end) => {
                 let (before, after) = (end.estimated_tokens_before, end.estimated_tokens_after);
                 let how = end.fallback.as_ref().map(|why| format!(" without a summary: {}", one_line(why)));

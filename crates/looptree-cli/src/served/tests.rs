@@ -6,6 +6,7 @@ use clap::Parser as _;
 use super::*;
 use crate::args::{Cli, Color};
 use crate::screen::Stream;
+use crate::servers::EditorServers;
 
 /// A host in an empty directory, with a model that is not called.
 pub(crate) fn host<T>(folder: &Path) -> Arc<Host<T>> {
@@ -32,8 +33,8 @@ async fn only_an_idle_session_is_closed_for_others_and_no_run_begins_in_it_after
     let folder = tempfile::tempdir().unwrap();
     let host = host::<()>(folder.path());
     let root = host.directory().unwrap();
-    let idle = host.open(&root, None, Vec::new(), ()).await.unwrap();
-    let busy = host.open(&root, None, Vec::new(), ()).await.unwrap();
+    let idle = host.open(&root, None, EditorServers::default(), ()).await.unwrap();
+    let busy = host.open(&root, None, EditorServers::default(), ()).await.unwrap();
     let turn = busy.begin().unwrap();
     assert!(busy.begin().is_none());
     host.close_idle(0).await;

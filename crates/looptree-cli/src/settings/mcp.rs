@@ -7,9 +7,21 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
 /// The keys of a server, as `McpConfig` of the library reads them.
-const KEYS: [&str; 12] = [
-    "args", "command", "cwd", "deferred", "disabled", "env", "headers", "sandbox", "timeout", "tools",
-    "type", "url",
+const KEYS: [&str; 14] = [
+    "args",
+    "command",
+    "cwd",
+    "deferred",
+    "disabled",
+    "env",
+    "headers",
+    "sandbox",
+    "startupTimeout",
+    "startup_timeout",
+    "timeout",
+    "tools",
+    "type",
+    "url",
 ];
 
 /// What is shown instead of a value that can be a secret.

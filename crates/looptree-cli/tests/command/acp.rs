@@ -571,6 +571,44 @@ async fn the_mcp_servers_of_the_settings_are_used_beside_those_of_the_editor_whi
 }
 
 #[tokio::test]
+async fn a_server_of_the_editor_that_cannot_be_used_is_named_and_the_others_work() {
+    let (project, model) = (Project::new(), Model::start().await);
+    let tiny = super::tiny_server::Tiny::new(&project, "editor");
+    let good = json!({"name": "tiny", "command": "sh", "args": [tiny.script()], "env": {"LOG": tiny.log()}});
+    for bad in [
+        json!({"name": "broken", "command": "sh", "env": "hidden"}),
+        json!({"name": "broken", "type": "acp", "id": "hidden"}),
+        json!({"name": "broken", "type": "sse", "url": "http://hidden"}),
+        json!({"name": "broken", "command": "/nonexistent/server", "args": ["hidden"], "env": []}),
+    ] {
+        let mut raw = Raw::start(&project, &model.words());
+        raw.introduce().await;
+        let params = json!({"cwd": project.path(), "mcpServers": [bad, good], "somethingNew": true});
+        let opened = raw.request(1, "session/new", &params).await;
+        let session = opened["result"]["sessionId"].clone();
+        assert!(session.is_string(), "{opened}");
+        let prompt = json!({"sessionId": session, "prompt": [{"type": "text", "text": "say sunny"}]});
+        raw.send(
+            &json!({"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": prompt}).to_string(),
+        )
+        .await;
+        let warning = loop {
+            let line = tokio::time::timeout(HANG, raw.output.next_line()).await.expect("no warning").unwrap();
+            let line = line.expect("the output is closed");
+            if line.contains("Warning") {
+                break line;
+            }
+        };
+        assert!(warning.contains("the MCP server broken cannot be used"), "{warning}");
+        assert!(!warning.contains("hidden"), "{warning}");
+        assert!(raw.answer(&json!(2)).await["result"].is_object());
+        drop(raw.input.take());
+        raw.child.wait().await.unwrap();
+    }
+    assert_eq!(tiny.starts(), 4);
+}
+
+#[tokio::test]
 async fn a_failure_of_the_model_is_an_error_with_a_message_and_the_session_goes_on() {
     let (project, model) = (Project::new(), Model::start().await);
     let mut words = model.words();

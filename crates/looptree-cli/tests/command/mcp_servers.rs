@@ -193,7 +193,7 @@ async fn each_server_that_cannot_be_used_is_one_line_and_the_run_goes_on() {
             .to_owned(),
         format!("warning: the MCP server lost cannot be used: cwd: {cwd} is not a directory"),
         "warning: the MCP server misspelt cannot be used: enabled: there is no such key; known are args, command, cwd, \
-         deferred, disabled, env, headers, sandbox, timeout, tools, type, url"
+         deferred, disabled, env, headers, sandbox, startupTimeout, startup_timeout, timeout, tools, type, url"
             .to_owned(),
         "warning: the MCP server port cannot be used: ".to_owned(),
         "warning: the MCP server unset cannot be used: env.A: the variable NOT_SET is not set; set it or write \

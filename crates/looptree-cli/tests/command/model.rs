@@ -89,6 +89,12 @@ async fn answer(State(asked): State<Asked>, headers: HeaderMap, body: String) ->
         return (StatusCode::UNAUTHORIZED, error.to_string()).into_response();
     }
     let wish = messages.iter().rev().find(|m| m["role"] == "user").map(|m| text(m)).unwrap();
+    // A message after one without a reply is sent in the same message.
+    let wish = wish
+        .rsplit("\n\n")
+        .next()
+        .filter(|_| wish.starts_with("fail") || wish.starts_with("limit"))
+        .map_or(wish.clone(), str::to_owned);
     let has_result = messages.last().unwrap()["role"] == "tool";
     let (verb, what) = wish.split_once(' ').unwrap_or((&wish, ""));
     let said = |text: String| json!({ "content": text });

@@ -19,8 +19,8 @@ use crate::drive::request::RequestParts;
 use crate::drive::spans;
 use crate::event::{AgentEvent, StreamDelta, TransportFallback, UnknownModel};
 use crate::history::History;
-use crate::identity::{LoopId, StepKey, Timestamp};
-use crate::message::{AgentMessage, AssistantMessage, LlmMessage, Message, StopReason};
+use crate::identity::{LoopId, StepKey, Timestamp, ToolName};
+use crate::message::{AgentMessage, AssistantMessage, Content, LlmMessage, Message, StopReason};
 use crate::prefix::{CacheBreak, Call, Found, Prefixes};
 use crate::provider::{
     Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, SteeringFeed,
@@ -235,6 +235,7 @@ impl ModelCall {
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = self.log.finish(&request.model.provider, &request.model.id, &completion);
                 message.api = Some(request.model.api);
+                self.name_tools(&mut message);
                 let (tokens, message) = self.counted_reply(message);
                 match Reply::new(message) {
                     Ok(reply) => Input::ModelReplied { reply: reply.counted(tokens) },
@@ -386,6 +387,18 @@ impl ModelCall {
                 Polled::Some if cancel.is_cancelled() => return Ok(Polled::Cancelled),
                 Polled::Some => {}
                 end => return Ok(end),
+            }
+        }
+    }
+
+    /// Gives the calls of unknown tools the name of the tool that the model can only have meant, before anything decides by it.
+    fn name_tools(&self, reply: &mut AssistantMessage) {
+        for block in &mut reply.content {
+            if let Content::ToolCall(call) = block
+                && self.tools.find(call.name.as_str()).is_none()
+                && let Some(name) = self.tools.meant(call.name.as_str())
+            {
+                call.name = ToolName::from(name);
             }
         }
     }

@@ -20,6 +20,7 @@ use crate::claude::writer::{self, ASSISTANT, Part, Writer};
 use crate::handoff::{self, Handoff};
 use crate::json::{self, Members};
 use crate::marks::Marks;
+use crate::pictures;
 use crate::tool_schema;
 
 /// The media type of the documents that the API takes as data.
@@ -170,7 +171,7 @@ impl writer::Form for Form<'_> {
     fn takes_file(&self, file: &Content, _place: writer::Place) -> bool {
         match file {
             Content::Document(document) => match &document.source {
-                FileSource::Base64 { mime_type, .. } => mime_type == PDF,
+                FileSource::Base64 { mime_type, .. } => mime_type == PDF && handoff::fits(&document.source),
                 FileSource::Url { mime_type, .. } => mime_type.as_deref().is_none_or(|kind| kind == PDF),
                 FileSource::Text { .. } | FileSource::Uploaded { .. } => true,
                 _ => false,
@@ -317,7 +318,8 @@ fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     let mut source = Members::open(block.key("source"));
     match image {
         ImageContent::Base64 { data, mime_type } => {
-            source.field("type", "base64").field("media_type", mime_type).field("data", data);
+            let kind = pictures::media_type(data, mime_type);
+            source.field("type", "base64").field("media_type", kind).field("data", data);
         }
         ImageContent::Url { url } => {
             source.field("type", "url").field("url", url);

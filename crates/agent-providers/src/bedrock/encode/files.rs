@@ -7,11 +7,16 @@ use crate::json::Members;
 /// The address of a file in the vendor's store.
 const S3: &str = "s3://";
 
+/// The maximum length of a document as base64: 4.5 MB of bytes.
+const MAX_DOCUMENT: usize = 6 << 20;
+
 /// Returns whether the API takes a file, and for recordings also their form.
 pub(super) fn takes(file: &Content) -> bool {
     match file {
         Content::Document(document) => match &document.source {
-            FileSource::Base64 { mime_type, .. } => document_format(mime_type).is_some(),
+            FileSource::Base64 { mime_type, data } => {
+                document_format(mime_type).is_some() && !data.is_empty() && data.len() <= MAX_DOCUMENT
+            }
             FileSource::Url { url, mime_type } => {
                 url.starts_with(S3) && mime_type.as_deref().and_then(document_format).is_some()
             }

@@ -4,10 +4,7 @@
 use std::cell::Cell;
 
 use agent_core::provider::RecordedTool;
-use agent_core::{
-    Citation, Content, Encoded, ErrorKind, ImageContent, Message, ModelRequest, ProviderError,
-    ThinkingContent, Unit,
-};
+use agent_core::{Citation, Content, Encoded, ImageContent, Message, ModelRequest, ThinkingContent, Unit};
 
 use super::files;
 use crate::bedrock::citation;
@@ -15,14 +12,10 @@ use crate::bedrock::family::Family;
 use crate::claude::changes::{self, Change, Places};
 use crate::claude::turns::Mark;
 use crate::claude::writer::{self, ASSISTANT, USER, Writer};
-use crate::handoff::{self, Handoff, ImageOut};
+use crate::handoff::{self, Handoff};
 use crate::json::{self, Members};
 use crate::marks::Marks;
-use crate::request::refuse;
-
-/// Marks a unit that cannot be sent, because it refers to an image by address or has an image of an unsupported type.
-const BY_ADDRESS: u32 = u32::MAX - 1;
-const OF_OTHER_KIND: u32 = u32::MAX - 2;
+use crate::pictures;
 
 /// The message inserted before a conversation that begins with a reply, which the API rejects.
 const OPENING: &[u8] =
@@ -30,16 +23,13 @@ const OPENING: &[u8] =
 
 /// Writes the list of messages with these changes of the instructions among them. The cache point after the second-to-last
 /// message of a user or the model ends the cacheable prefix.
-///
-/// # Errors
-/// Returns an error if an image cannot be sent.
 pub(super) fn write(
     out: &mut Vec<u8>,
     request: &ModelRequest,
     changes: &[Change<'_>],
     family: Family,
     cache_point: Option<&'static [u8]>,
-) -> Result<(), ProviderError> {
+) {
     let writer = Writer::new(request, Form { family, documents: Cell::new(0) });
     let reasoning = match family {
         Family::Claude => "signed",
@@ -68,9 +58,7 @@ pub(super) fn write(
         };
         writer.form().documents.set(documents);
         documents += held;
-        unit.wire().with(key, || encode(&writer, unit), |encoded| turns.push(encoded)).map_err(|why| {
-            refuse(&request.model, ErrorKind::Other, why, "give the picture as base64: Content::image")
-        })?;
+        unit.wire().with(key, || writer.unit(unit).encoded(), |encoded| turns.push(encoded));
     }
     turns.system(&mut places);
     turns.close();
@@ -78,7 +66,6 @@ pub(super) fn write(
         turns.out.splice(at..at, point.iter().copied());
     }
     turns.out.push(b']');
-    Ok(())
 }
 
 /// The messages so far. The API requires alternating roles, so consecutive content of one role becomes one message.
@@ -91,14 +78,9 @@ struct Turns<'o> {
 }
 
 impl Turns<'_> {
-    fn push(&mut self, unit: &Encoded) -> Result<(), &'static str> {
-        match unit.marks() {
-            [BY_ADDRESS] => return Err("Bedrock takes no picture by its address"),
-            [OF_OTHER_KIND] => return Err("Bedrock takes pictures as png, jpeg, gif and webp only"),
-            _ => {}
-        }
+    fn push(&mut self, unit: &Encoded) {
         let bytes = unit.bytes();
-        let Some(first) = role(bytes) else { return Ok(()) };
+        let Some(first) = role(bytes) else { return };
         if self.out.len() == self.start && first == ASSISTANT {
             self.out.extend_from_slice(OPENING);
             self.open = Some((USER, None));
@@ -131,7 +113,6 @@ impl Turns<'_> {
             // A unit is a user message, or a reply with the results of its calls.
             side = USER;
         }
-        Ok(())
     }
 
     /// Writes the changes that can be written here, as a message of the system. The API accepts one behind a message of the
@@ -168,32 +149,6 @@ impl Turns<'_> {
 /// Returns the beginning of a unit, or `None` if it is empty.
 fn role(bytes: &[u8]) -> Option<&'static [u8]> {
     [USER, ASSISTANT].into_iter().find(|head| bytes.starts_with(head))
-}
-
-/// Writes the messages of a unit, or returns why they cannot be sent.
-fn encode(writer: &Writer<'_, Form>, unit: &Unit) -> Encoded {
-    let shown = unit.entries().iter().filter_map(|e| e.message().as_llm()).flat_map(|m| match m {
-        Message::User(message) => message.content.as_slice(),
-        Message::ToolResult(result) if !result.is_error => &result.content,
-        _ => &[],
-    });
-    let mut pictures = shown.filter_map(|c| match c {
-        Content::Image(image) if writer.rules.image(image) == ImageOut::Keep => Some(image),
-        _ => None,
-    });
-    match pictures.find_map(unsayable) {
-        Some(why) => Encoded::new([], [why]),
-        None => writer.unit(unit).encoded(),
-    }
-}
-
-/// Returns why an image cannot be sent.
-fn unsayable(image: &ImageContent) -> Option<u32> {
-    match image {
-        ImageContent::Base64 { mime_type, .. } if format(mime_type).is_some() => None,
-        ImageContent::Base64 { .. } => Some(OF_OTHER_KIND),
-        _ => Some(BY_ADDRESS),
-    }
 }
 
 /// Returns the number of documents in a unit, also of those that the API does not take.
@@ -297,7 +252,7 @@ fn write_image(out: &mut Vec<u8>, image: &ImageContent) {
     let ImageContent::Base64 { data, mime_type } = image else { return };
     let mut block = Members::open(out);
     let mut picture = Members::open(block.key("image"));
-    picture.field("format", format(mime_type).unwrap_or_default());
+    picture.field("format", format(pictures::media_type(data, mime_type)).unwrap_or_default());
     let mut source = Members::open(picture.key("source"));
     source.field("bytes", data);
     source.close();

@@ -62,7 +62,7 @@ fn result(reply: &AssistantMessage, content: Vec<Content>, is_error: bool, detai
 }
 
 fn png() -> Content {
-    Content::image("iVBORw0KGgo=", "image/png")
+    Content::image("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ", "image/png")
 }
 
 /// What the next request contains of a reply with one call and of its result.
@@ -122,7 +122,7 @@ fn every_action_is_a_call_of_the_local_tool_and_goes_back_under_its_own_name() {
         assert_eq!(
             response,
             json!({"id": "c1", "name": name, "response": {"url": "https://example.org/"},
-                "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]})
+                "parts": [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ"}}]})
         );
     }
 }

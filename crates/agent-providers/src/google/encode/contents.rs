@@ -1,9 +1,8 @@
 //! Writes the conversation. Each unit of history is encoded once, as one or several contents.
 
 use agent_core::{
-    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, ErrorKind, FileSource, ImageContent,
-    Message, ModelRequest, ProviderError, StopReason, ToolCall, ToolCallId, ToolResultMessage, Unit,
-    UserMessage,
+    AgentMessage, ApiProtocol, AssistantMessage, Content, Encoded, FileSource, ImageContent, Message,
+    ModelRequest, StopReason, ToolCall, ToolCallId, ToolResultMessage, Unit, UserMessage,
 };
 
 use crate::call_ids::Prefix;
@@ -12,7 +11,7 @@ use crate::google::generation::Known;
 use crate::google::wire::{ABOUT_REPLY, CONTINUATION};
 use crate::handoff::{self, Handoff, IMAGE_NOT_SHOWN, IdRule, ImageOut, ThinkingOut};
 use crate::json::{self, Members};
-use crate::request::refuse;
+use crate::pictures;
 
 /// The rule for call ids. The vendor's own ids are shorter and simpler.
 const IDS: IdRule = IdRule::word(64);
@@ -37,8 +36,8 @@ const OPENING: &[u8] =
 /// The mark of a unit whose last content is the model's.
 const ENDS_WITH_MODEL: u32 = 1;
 
-/// Marks a unit that cannot be sent.
-const CANNOT_BE_SAID: u32 = u32::MAX;
+/// The text that replaces an image whose address does not show its type, for an API that requires the type.
+const TYPE_UNKNOWN: &str = "[image left out: its address does not show its type]";
 
 /// A reply that the request continues.
 #[derive(Debug, Clone, Copy)]
@@ -64,15 +63,7 @@ pub(super) fn continued(request: &ModelRequest) -> Option<Continued<'_>> {
 }
 
 /// Writes the list of contents, without `left_out` units at its end.
-///
-/// # Errors
-/// Returns an error if an image is referenced by an address that does not show its media type and the API requires one.
-pub(super) fn write(
-    out: &mut Vec<u8>,
-    request: &ModelRequest,
-    left_out: usize,
-    known: Known,
-) -> Result<(), ProviderError> {
+pub(super) fn write(out: &mut Vec<u8>, request: &ModelRequest, left_out: usize, known: Known) {
     let door = match request.model.api {
         ApiProtocol::GoogleVertex => Door::Vertex,
         _ => Door::Gemini,
@@ -86,16 +77,13 @@ pub(super) fn write(
     let shown = || request.history.units().filter(|u| Handoff::shows(u));
     let sent = if left_out == 0 { usize::MAX } else { shown().count().saturating_sub(left_out) };
     for unit in shown().take(sent) {
-        let said = unit.wire().with(
+        unit.wire().with(
             key,
             || writer.unit(unit),
             |encoded| {
-                if encoded.marks().contains(&CANNOT_BE_SAID) {
-                    return false;
-                }
                 let mut bytes = encoded.bytes();
                 if bytes.is_empty() {
-                    return true;
+                    return;
                 }
                 if out.len() == start && bytes.starts_with(MODEL) {
                     out.extend_from_slice(OPENING);
@@ -109,20 +97,10 @@ pub(super) fn write(
                 }
                 out.extend_from_slice(bytes);
                 after_model = encoded.marks().contains(&ENDS_WITH_MODEL);
-                true
             },
         );
-        if !said {
-            return Err(refuse(
-                &request.model,
-                ErrorKind::Other,
-                "a message holds a picture by an address that does not tell its type, and Vertex AI must be told it",
-                "use an address that ends with .png, .jpg, .webp or another usual ending, or pass the bytes",
-            ));
-        }
     }
     out.push(b']');
-    Ok(())
 }
 
 struct Writer<'r> {
@@ -149,7 +127,6 @@ struct Out {
     /// The positions of the open content and of its first part.
     content: usize,
     first: usize,
-    cannot_be_said: bool,
 }
 
 impl Out {
@@ -203,9 +180,6 @@ impl Writer<'_> {
             }
             Some(_) | None => {}
         }
-        if out.cannot_be_said {
-            return Encoded::new([], [CANNOT_BE_SAID]);
-        }
         Encoded::new(out.bytes, if ends_with_model { vec![ENDS_WITH_MODEL] } else { Vec::new() })
     }
 
@@ -216,7 +190,7 @@ impl Writer<'_> {
                 Content::Text(text) => out.text(handoff::text(text)),
                 Content::Image(image) => match self.rules.image(image) {
                     ImageOut::Keep => self.picture(out, image),
-                    ImageOut::Text(text) => out.text(Some(text)),
+                    ImageOut::Text(text) => out.text(Some(&text)),
                 },
                 other => self.file(out, other),
             }
@@ -232,7 +206,9 @@ impl Writer<'_> {
             other => return out.text(handoff::file_text(other).as_deref()),
         };
         match source {
-            FileSource::Base64 { data, mime_type } => out.part(|part| write_inline(part, mime_type, data)),
+            FileSource::Base64 { data, mime_type } if handoff::fits(source) => {
+                out.part(|part| write_inline(part, mime_type, data));
+            }
             FileSource::Url { url, mime_type }
                 if self.takes(mime_type.as_deref().or_else(|| type_of(url))) =>
             {
@@ -250,9 +226,6 @@ impl Writer<'_> {
 
     /// Writes a file that the vendor fetches or stores.
     fn address(&self, out: &mut Out, url: &str, mime_type: Option<&str>) {
-        if mime_type.is_none() && self.door == Door::Vertex {
-            out.cannot_be_said = true;
-        }
         out.part(|part| {
             let mut file = Members::open(part.key("fileData"));
             if let Some(kind) = mime_type {
@@ -266,9 +239,10 @@ impl Writer<'_> {
     fn picture(&self, out: &mut Out, image: &ImageContent) {
         match image {
             ImageContent::Base64 { data, mime_type } => out.part(|part| {
-                write_inline(part, mime_type, data);
+                write_inline(part, pictures::media_type(data, mime_type), data);
             }),
-            ImageContent::Url { url } => self.address(out, url, type_of(url)),
+            ImageContent::Url { url } if self.takes(type_of(url)) => self.address(out, url, type_of(url)),
+            ImageContent::Url { .. } => out.text(Some(TYPE_UNKNOWN)),
             _ => {}
         }
     }
@@ -403,9 +377,9 @@ impl Writer<'_> {
                     }
                 }
                 Content::Image(image) => match (self.rules.image(image), image) {
-                    (ImageOut::Text(text), _) => say(text),
+                    (ImageOut::Text(text), _) => say(&text),
                     (ImageOut::Keep, ImageContent::Base64 { data, mime_type }) if takes_images => {
-                        inside.push((mime_type, data));
+                        inside.push((pictures::media_type(data, mime_type), data));
                     }
                     (ImageOut::Keep, _) => outside.push(content),
                 },

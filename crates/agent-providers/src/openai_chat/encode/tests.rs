@@ -196,7 +196,61 @@ fn failed_replies_notes_and_empty_messages_are_left_out() {
     ];
     let (history, _) = History::repaired(messages);
     let sent = json_of(&with(model(), history));
-    assert_eq!(sent["messages"], json!([{"role": "user", "content": "a"}, {"role": "user", "content": "b"}]));
+    assert_eq!(sent["messages"], json!([{"role": "user", "content": "a\n\nb"}]));
+}
+
+/// The templates of many local models refuse two messages of one role in a row.
+#[test]
+fn consecutive_messages_of_the_user_are_one_for_servers_of_local_models() {
+    let picture = || Content::image("QUJD", "image/png");
+    let image = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}});
+    let text = |text: &str| json!({"type": "text", "text": text});
+    let shown = |content: Vec<Content>| Message::user_content(content);
+    for (messages, expect) in [
+        (vec![Message::user("a"), Message::user("\"b\"")], json!("a\n\n\"b\"")),
+        (vec![Message::user("a"), shown(vec![picture()])], json!([text("a"), image])),
+        (vec![shown(vec![picture()]), Message::user("b")], json!([image, text("b")])),
+        (
+            vec![shown(vec![picture()]), shown(vec!["x".into(), picture()]), Message::user("c")],
+            json!([image, text("x"), image, text("c")]),
+        ),
+    ] {
+        let sent = json_of(&with(model(), history(messages.clone())));
+        assert_eq!(sent["messages"], json!([{"role": "user", "content": expect}]));
+        // A vendor takes them one by one, and its cache knows the beginning of the conversation.
+        let vendor = ModelConfig::openai("gpt-x", "GPT", "key");
+        let sent = json_of(&with(vendor, history(messages.clone())));
+        assert_eq!(sent["messages"].as_array().unwrap().len(), messages.len());
+    }
+    let after_result = json_of(&with(
+        model(),
+        history(vec![
+            Message::user("go"),
+            reply(vec![call("a", "{}")]).into(),
+            result("a", vec![picture()]),
+            Message::user("on"),
+            reply(vec![Content::text("done")]).into(),
+            Message::user("more"),
+        ]),
+    ));
+    let roles: Vec<_> =
+        after_result["messages"].as_array().unwrap().iter().map(|m| m["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "assistant", "tool", "user", "assistant", "user"]);
+    assert_eq!(after_result["messages"][3]["content"][2], text("on"));
+}
+
+/// OpenAI refuses a request with another name in it, also that of a call whose tool does not exist.
+#[test]
+fn names_of_calls_have_the_form_that_vendors_take() {
+    let mut odd = call("a", "{}");
+    if let Content::ToolCall(call) = &mut odd {
+        call.name = "functions.look at it".into();
+    }
+    let sent = json_of(&with(
+        model(),
+        history(vec![Message::user("go"), reply(vec![odd]).into(), result("a", vec![Content::text("no")])]),
+    ));
+    assert_eq!(sent["messages"][1]["tool_calls"][0]["function"]["name"], "functions_look_at_it");
 }
 
 /// B-131, B-132.

@@ -12,7 +12,8 @@ use super::super::calls::CUSTOM;
 use super::super::dialect::{Dialect, Ids, Replay};
 use super::super::wire::REASONING_FIELDS;
 use crate::handoff::{
-    FILES_FROM_TOOLS, Handoff, IdRule, ImageOut, ThinkingOut, data_url, file_text, image_address, text,
+    FILES_FROM_TOOLS, Handoff, IdRule, ImageOut, ThinkingOut, data_url, file_text, fits, image_address, text,
+    tool_name,
 };
 use crate::json::{Members, write};
 
@@ -105,7 +106,7 @@ impl<'r> UnitEncoder<'r> {
             Content::Text(block) => text(block).map(|t| Part::Text(Cow::Borrowed(t))),
             Content::Image(image) => Some(match self.handoff.image(image) {
                 ImageOut::Keep => Part::Image(image),
-                ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
+                ImageOut::Text(instead) => Part::Text(instead),
             }),
             Content::Document(document) if self.dialect.files && takes(&document.source) => {
                 Some(Part::Document(document))
@@ -237,14 +238,14 @@ impl<'r> UnitEncoder<'r> {
         if signature == Some(CUSTOM) {
             object.field("type", "custom");
             let mut custom = Members::open(object.key("custom"));
-            custom.field("name", call.name.as_str()).field("input", call.arguments.text());
+            custom.field("name", &tool_name(call.name.as_str())).field("input", call.arguments.text());
             custom.close();
             object.close();
             return;
         }
         object.field("type", "function");
         let mut function = Members::open(object.key("function"));
-        function.field("name", call.name.as_str());
+        function.field("name", &tool_name(call.name.as_str()));
         // Servers accept only objects. The result of a call with other arguments is an error that quotes them.
         let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
         function.field("arguments", arguments);
@@ -280,7 +281,7 @@ impl<'r> UnitEncoder<'r> {
             let mut message = out.message();
             message.field("role", "tool").field("tool_call_id", &*self.call_id(&result.tool_call_id));
             if self.dialect.tool_result_name {
-                message.field("name", result.tool_name.as_str());
+                message.field("name", &tool_name(result.tool_name.as_str()));
             }
             if self.breakpoints {
                 let parts = message.key("content");
@@ -314,7 +315,7 @@ impl<'r> UnitEncoder<'r> {
 
 /// Returns whether the API takes a document. A text is sent as text.
 fn takes(source: &FileSource) -> bool {
-    matches!(source, FileSource::Base64 { .. } | FileSource::Uploaded { .. })
+    matches!(source, FileSource::Base64 { .. } | FileSource::Uploaded { .. }) && fits(source)
 }
 
 fn write_document(object: &mut Members<'_>, document: &DocumentContent) {

@@ -199,7 +199,7 @@ impl<'r> Writer<'r> {
             Content::Text(block) => handoff::text(block).map(|text| Part::Text(Cow::Borrowed(text))),
             Content::Image(image) => Some(match self.rules.image(image) {
                 ImageOut::Keep => Part::Image(image),
-                ImageOut::Text(instead) => Part::Text(Cow::Borrowed(instead)),
+                ImageOut::Text(instead) => Part::Text(instead),
             }),
             Content::Document(document) if takes(&document.source) => Some(Part::Document(document)),
             other => handoff::file_text(other).map(Part::Text),
@@ -515,6 +515,7 @@ fn write_message(out: &mut Vec<u8>, id: &str, mark: &Map<String, Value>, texts: 
 /// Returns whether the API takes a document. A text is sent as text.
 fn takes(source: &FileSource) -> bool {
     matches!(source, FileSource::Base64 { .. } | FileSource::Url { .. } | FileSource::Uploaded { .. })
+        && handoff::fits(source)
 }
 
 fn write_document(object: &mut Members<'_>, document: &DocumentContent) {

@@ -3,6 +3,8 @@
 use agent_core::ErrorKind;
 use serde_json::json;
 
+use std::time::Duration;
+
 use super::*;
 
 #[track_caller]

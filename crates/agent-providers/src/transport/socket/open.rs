@@ -102,7 +102,7 @@ async fn upgrade(
     };
     let status = response.status();
     if AS_OVER_HTTP.contains(&status) {
-        *head = Head::of(response.headers(), None);
+        *head = Head::of(status, response.headers(), None);
         let body =
             tokio::time::timeout(ERROR_TIMEOUT.min(inner.config.idle_timeout), rejection(inner, response));
         let body = body.await.unwrap_or_default();

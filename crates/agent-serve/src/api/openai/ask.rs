@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AgentMessage, AssistantMessage, BasicAgent, Content, ImageContent, Message, StopReason, ThinkingLevel,
+    AgentMessage, AssistantMessage, BasicAgent, Content, ImageContent, Message, ResponseFormat, StopReason,
+    ThinkingLevel,
 };
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -38,6 +39,7 @@ pub(super) struct Options {
     pub(super) max_tokens: Option<u32>,
     pub(super) thinking: Option<ThinkingLevel>,
     pub(super) stop: Vec<String>,
+    pub(super) form: Option<ResponseFormat>,
 }
 
 impl Options {
@@ -58,6 +60,9 @@ impl Options {
             }
             if let Some(level) = self.thinking {
                 request.thinking_level = level;
+            }
+            if let Some(form) = &self.form {
+                request.response_format = form.clone();
             }
             if !self.stop.is_empty() {
                 request.stop_sequences.clone_from(&self.stop);
@@ -199,15 +204,70 @@ impl Stop {
 /// The name of a member, and whether a value of it changes nothing.
 pub(super) type Neutral = (&'static str, fn(&Value) -> bool);
 
-/// Refuses members that the route does not support. A member with the value that OpenAI uses without it changes nothing.
+/// Members that label a request and cannot change its answer. Chat programs send them with every request.
+const LABELS: &[&str] =
+    &["user", "metadata", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "name", "store"];
+
+/// Why a member that could change the answer is refused.
+const REASONS: &[(&[&str], &str)] = &[
+    (
+        &["tools", "functions", "tool_choice", "function_call"],
+        "the agent has its own tools, which run on this server, and calls none of the client",
+    ),
+    (
+        &[
+            "top_p",
+            "top_k",
+            "min_p",
+            "seed",
+            "frequency_penalty",
+            "presence_penalty",
+            "logit_bias",
+            "verbosity",
+        ],
+        "of the sampling values only temperature, stop and the number of tokens are passed on to the model",
+    ),
+    (&["response_format", "text"], "the form is text, json_object, or json_schema with a schema"),
+    (&["n", "logprobs", "top_logprobs"], "an agent gives one answer, as text"),
+    (&["modalities", "audio", "prediction"], "an agent answers with text"),
+];
+
+/// Refuses members that the route does not support. A member with the value that OpenAI uses without it changes nothing, nor
+/// does a label.
 pub(super) fn refuse_others(others: &BTreeMap<String, Value>, neutral: &[Neutral]) -> Result<(), ApiError> {
     for (name, value) in others {
         let is_neutral = neutral.iter().any(|(known, is_neutral)| known == name && is_neutral(value));
-        if !value.is_null() && !is_neutral {
+        if !value.is_null() && !is_neutral && !LABELS.contains(&name.as_str()) {
+            let reason = REASONS.iter().find(|(names, _)| names.contains(&name.as_str()));
+            let reason = reason.map_or("so the request was refused", |(_, reason)| *reason);
             let name: String = name.chars().take(64).collect();
-            let text = format!("{name:?} is not supported here, so the request was refused; leave it out");
+            let text = format!("{name:?} is not supported here: {reason}; leave it out");
             return Err(ApiError::unsupported(&name, text));
         }
     }
     Ok(())
+}
+
+/// Reads the form of the answer, as `response_format` of a chat or `text.format` of a response has it.
+pub(super) fn form(value: Option<&Value>, param: &str) -> Result<Option<ResponseFormat>, ApiError> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    match value["type"].as_str() {
+        Some("text") => Ok(None),
+        Some("json_object") => Ok(Some(ResponseFormat::JsonObject)),
+        Some("json_schema") => {
+            // A chat has the schema one level deeper than a response.
+            let inner = if value["json_schema"].is_object() { &value["json_schema"] } else { value };
+            match (inner["name"].as_str(), &inner["schema"]) {
+                (Some(name), schema @ Value::Object(_)) => {
+                    let (name, schema) = (name.to_owned(), schema.clone());
+                    Ok(Some(ResponseFormat::JsonSchema { name, schema, strict: inner["strict"] == true }))
+                }
+                _ => Err(ApiError::bad_request("a form json_schema has a name and a schema").at(param)),
+            }
+        }
+        _ => {
+            let text = format!("{param:?} is text, json_object, or json_schema with a schema");
+            Err(ApiError::unsupported(param, text))
+        }
+    }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::super::conversations::seconds;
 use super::super::error::{ApiError, CONVERSATION};
 use super::super::extract::{Body, Caller};
-use super::ask::{Ask, Neutral, Role, Stop, data_url, effort, refuse_others, temperature, tokens};
+use super::ask::{Ask, Neutral, Role, Stop, data_url, effort, form, refuse_others, temperature, tokens};
 use super::run::{Finish, Piece, Running, Seat};
 use super::{chat_stream, run};
 use crate::service::{Lifetime, Service};
@@ -53,6 +53,9 @@ pub(crate) struct ChatRequest {
     /// Whether the conversation is kept
     #[serde(default)]
     store: Option<bool>,
+    /// The form of the answer: text, json_object, or json_schema with a schema
+    #[serde(default)]
+    response_format: Option<Value>,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
@@ -70,14 +73,16 @@ pub(crate) struct StreamOptions {
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct ChatMessage {
     role: Role,
-    content: ChatContent,
+    /// Null in a message of the assistant that has nothing to show
+    #[serde(default)]
+    content: Option<ChatContent>,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
 
 /// The content of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the content of a message is a text or a list of parts with a type")]
 pub(crate) enum ChatContent {
     Text(String),
     Parts(Vec<ChatPart>),
@@ -120,11 +125,9 @@ const NEUTRAL: &[Neutral] = &[
     ("presence_penalty", |value| value.as_f64() == Some(0.0)),
     ("top_p", |value| value.as_f64() == Some(1.0)),
     ("logprobs", |value| *value == false),
-    ("response_format", |value| value.get("type").is_some_and(|kind| *kind == "text")),
     ("modalities", |value| value.as_array().is_some_and(|all| all.iter().all(|one| *one == "text"))),
     ("service_tier", |value| *value == "auto" || *value == "default"),
     ("logit_bias", |value| value.as_object().is_some_and(serde_json::Map::is_empty)),
-    ("metadata", |value| value.as_object().is_some_and(serde_json::Map::is_empty)),
 ];
 
 pub(super) fn is_empty_list(value: &Value) -> bool {
@@ -140,12 +143,20 @@ impl ChatRequest {
             // A refusal or calls of an earlier reply are null in what clients send back.
             refuse_others(&message.others, &[("tool_calls", is_empty_list), ("annotations", is_empty_list)])
                 .map_err(|error| error.at(&param))?;
-            ask.add(message.role, blocks(message.content, &param)?, &param)?;
+            match message.content {
+                Some(content) => ask.add(message.role, blocks(content, &param)?, &param)?,
+                None if message.role == Role::Assistant => {}
+                None => {
+                    let text = "only a message of the assistant can be without content";
+                    return Err(ApiError::bad_request(text).at(&format!("{param}.content")));
+                }
+            }
         }
         ask.options.temperature = temperature(self.temperature)?;
         let most = tokens(self.max_completion_tokens, "max_completion_tokens")?;
         ask.options.max_tokens = most.or(tokens(self.max_tokens, "max_tokens")?);
         ask.options.thinking = effort(self.reasoning_effort.as_deref(), "reasoning_effort")?;
+        ask.options.form = form(self.response_format.as_ref(), "response_format")?;
         ask.options.stop = self.stop.map(Stop::checked).transpose()?.unwrap_or_default();
         ask.finish("messages")
     }

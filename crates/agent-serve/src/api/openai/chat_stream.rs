@@ -44,6 +44,11 @@ async fn send(mut running: Running, head: &Head, include_usage: bool, out: &Send
                 return None;
             }
             Piece::Void => continue,
+            // Existing clients show this member, or ignore it.
+            Piece::Activity(text) => {
+                out.data(&chunk(head, &json!({"reasoning_content": format!("{text}\n")}), None)).await?;
+                continue;
+            }
             // A provider may deliver a reply without parts.
             Piece::Reply(text) if sent == 0 && !text.is_empty() => {
                 let between = if has_earlier { BETWEEN_REPLIES } else { "" };

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::super::conversations::seconds;
 use super::super::error::{ApiError, CONVERSATION};
-use super::super::extract::{Body, Caller};
-use super::ask::{Ask, Neutral, Role, data_url, effort, refuse_others, temperature, tokens};
+use super::super::extract::{Body, Caller, InPath};
+use super::ask::{Ask, Neutral, Role, data_url, effort, form, refuse_others, temperature, tokens};
 use super::chat::{CachedTokens, is_empty_list};
 use super::responses_stream;
 use super::run::{Finish, Piece, Running, Seat};
@@ -64,7 +64,7 @@ pub(crate) struct Reasoning {
 
 /// The input of a request.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the input is a text or a list of messages with a role and a content")]
 pub(crate) enum Input {
     Text(String),
     Items(Vec<Item>),
@@ -76,15 +76,17 @@ pub(crate) struct Item {
     /// `message`
     #[serde(default, rename = "type")]
     kind: Option<String>,
-    role: Role,
-    content: ItemContent,
+    #[serde(default)]
+    role: Option<Role>,
+    #[serde(default)]
+    content: Option<ItemContent>,
     #[serde(flatten)]
     others: BTreeMap<String, Value>,
 }
 
 /// The content of a message.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the content of a message is a text or a list of parts with a type")]
 pub(crate) enum ItemContent {
     Text(String),
     Parts(Vec<ItemPart>),
@@ -115,20 +117,17 @@ pub(crate) enum ItemPart {
 /// Members that change nothing with these values.
 const NEUTRAL: &[Neutral] = &[
     ("tools", is_empty_list),
-    ("include", is_empty_list),
     ("tool_choice", |value| *value == "none" || *value == "auto"),
     ("parallel_tool_calls", Value::is_boolean),
     ("top_p", |value| value.as_f64() == Some(1.0)),
     ("truncation", |value| *value == "disabled"),
     ("background", |value| *value == false),
     ("service_tier", |value| *value == "auto" || *value == "default"),
-    ("metadata", |value| value.as_object().is_some_and(serde_json::Map::is_empty)),
-    ("text", |value| {
-        value.as_object().is_some_and(|text| {
-            text.iter().all(|(name, format)| {
-                name == "format" && format.get("type").is_some_and(|kind| *kind == "text")
-            })
-        })
+    // Its format is read.
+    ("text", |value| value.as_object().is_some_and(|text| text.keys().all(|name| name == "format"))),
+    // The output has no further parts to include.
+    ("include", |value| {
+        value.as_array().is_some_and(|all| all.iter().all(|one| *one == "reasoning.encrypted_content"))
     }),
 ];
 
@@ -142,6 +141,10 @@ impl ResponsesRequest {
             Input::Items(items) => {
                 for (at, item) in items.into_iter().enumerate() {
                     let param = format!("input[{at}]");
+                    // What a client sends back of an earlier stream.
+                    if item.kind.as_deref() == Some("reasoning") {
+                        continue;
+                    }
                     if item.kind.as_deref().is_some_and(|kind| kind != "message") {
                         return Err(ApiError::unsupported(
                             &param,
@@ -152,10 +155,20 @@ impl ResponsesRequest {
                     let known: &[Neutral] =
                         &[("id", Value::is_string), ("status", |status| *status == "completed")];
                     refuse_others(&item.others, known).map_err(|error| error.at(&param))?;
-                    ask.add(item.role, blocks(item.content, &param)?, &param)?;
+                    let missing = |member: &str| {
+                        ApiError::bad_request(format!("{param}.{member} is missing")).at(&param)
+                    };
+                    let role = item.role.ok_or_else(|| missing("role"))?;
+                    match item.content {
+                        Some(content) => ask.add(role, blocks(content, &param)?, &param)?,
+                        None if role == Role::Assistant => {}
+                        None => return Err(missing("content")),
+                    }
                 }
             }
         }
+        let text = self.others.get("text").and_then(|text| text.get("format"));
+        ask.options.form = form(text, "text.format")?;
         ask.options.temperature = temperature(self.temperature)?;
         ask.options.max_tokens = tokens(self.max_output_tokens, "max_output_tokens")?;
         let level = self.reasoning.and_then(|reasoning| reasoning.effort);
@@ -228,7 +241,7 @@ pub(crate) struct ResponseBody {
     pub(super) id: String,
     object: &'static str,
     created_at: u64,
-    /// `in_progress`, `completed` or `incomplete`
+    /// `in_progress`, `completed`, `incomplete` or `failed`
     pub(super) status: &'static str,
     error: Option<Value>,
     incomplete_details: Option<Incomplete>,
@@ -268,6 +281,35 @@ pub(crate) struct ReasoningTokens {
 }
 
 impl ResponseBody {
+    /// Returns the body at the beginning of a response.
+    fn new(id: String, service: &Service, model: String) -> Self {
+        Self {
+            id,
+            object: "response",
+            created_at: seconds(service.inner.shared.environment.now()),
+            status: "in_progress",
+            error: None,
+            incomplete_details: None,
+            model,
+            output: Vec::new(),
+            previous_response_id: None,
+            store: true,
+            temperature: None,
+            max_output_tokens: None,
+            parallel_tool_calls: true,
+            tool_choice: "auto",
+            tools: Vec::new(),
+            usage: None,
+        }
+    }
+
+    /// Returns the body of a response that failed.
+    pub(super) fn failed(mut self, error: &ApiError) -> Self {
+        self.status = "failed";
+        self.error = Some(json!({"code": "server_error", "message": error.body().error.message}));
+        self
+    }
+
     /// Returns the body at the end of a response.
     pub(super) fn finished(mut self, finish: Finish, usage: Usage) -> Self {
         match finish {
@@ -335,22 +377,11 @@ pub(in super::super) async fn respond(
     };
     let id = ResponseId { conversation: running.conversation().of.id.clone(), after: running.after() };
     let body = ResponseBody {
-        id: id.to_string(),
-        object: "response",
-        created_at: seconds(service.inner.shared.environment.now()),
-        status: "in_progress",
-        error: None,
-        incomplete_details: None,
-        model,
-        output: Vec::new(),
         previous_response_id: previous,
         store: kept,
         temperature,
         max_output_tokens,
-        parallel_tool_calls: true,
-        tool_choice: "auto",
-        tools: Vec::new(),
-        usage: None,
+        ..ResponseBody::new(id.to_string(), &service, model)
     };
     let conversation = HeaderValue::try_from(id.conversation.as_str());
     let mut response = match streams {
@@ -363,20 +394,49 @@ pub(in super::super) async fn respond(
     Ok(response)
 }
 
+/// Returns a response of a kept conversation.
+pub(in super::super) async fn stored(
+    State(service): State<Service>,
+    Caller(account): Caller,
+    InPath(id): InPath<String>,
+) -> Result<Json<ResponseBody>, ApiError> {
+    let unknown =
+        || ApiError::not_found("there is no such response; only those of kept conversations are stored");
+    let id: ResponseId = id.parse().map_err(|_| unknown())?;
+    let seat = Seat { service: &service, account: &account, lifetime: Lifetime::Kept, request: None };
+    let mut running = seat.stored(&id.conversation, id.after).await?.ok_or_else(unknown)?;
+    let agent = running.conversation().of.agent.to_string();
+    let mut body = ResponseBody::new(id.to_string(), &service, agent);
+    body.created_at = seconds(running.began());
+    body.output = outputs(&mut running, &id).await;
+    let usage = running.usage();
+    Ok(Json(match running.finish().await {
+        Ok(finish) => body.finished(finish, usage),
+        Err(error) => body.failed(&error),
+    }))
+}
+
 async fn whole(
     mut running: Running,
     mut body: ResponseBody,
     id: ResponseId,
 ) -> Result<ResponseBody, ApiError> {
+    body.output = outputs(&mut running, &id).await;
+    let usage = running.usage();
+    let finish = running.finish().await?;
+    Ok(body.finished(finish, usage))
+}
+
+/// Reads the messages of the output to their end.
+async fn outputs(running: &mut Running, id: &ResponseId) -> Vec<Value> {
+    let mut output = Vec::new();
     while let Some(piece) = running.next().await {
         if let Piece::Reply(text) = piece
             && !text.is_empty()
         {
-            let message_id = format!("msg_{}_{}", id.conversation, body.output.len());
-            body.output.push(message(&message_id, "completed", Some(&text)));
+            let message_id = format!("msg_{}_{}", id.conversation, output.len());
+            output.push(message(&message_id, "completed", Some(&text)));
         }
     }
-    let usage = running.usage();
-    let finish = running.finish().await?;
-    Ok(body.finished(finish, usage))
+    output
 }

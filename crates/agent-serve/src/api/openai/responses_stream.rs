@@ -61,6 +61,10 @@ impl Events {
                     return None;
                 }
                 Piece::Void => {}
+                Piece::Activity(text) => {
+                    body.output.extend(self.close().await?);
+                    body.output.push(self.activity(&id, &text).await?);
+                }
                 Piece::Reply(text) => {
                     if self.open.is_none() {
                         self.text(&id, &text).await?;
@@ -81,12 +85,33 @@ impl Events {
     }
 
     async fn failed(&mut self, body: &ResponseBody, error: &ApiError) -> Option<()> {
-        let detail = error.body().error;
-        let mut body = serde_json::to_value(body).ok()?;
-        let members = body.as_object_mut()?;
-        members.insert("status".to_owned(), json!("failed"));
-        members.insert("error".to_owned(), json!({"code": "server_error", "message": detail.message}));
+        let body = body.clone().failed(error);
         self.event("response.failed", json!({"response": body})).await
+    }
+
+    /// Sends what a tool does as the summary of a reasoning, which existing clients show.
+    async fn activity(&mut self, id: &ResponseId, text: &str) -> Option<Value> {
+        let (item, index) = (format!("rs_{}_{}", id.conversation, self.count), self.count);
+        self.count += 1;
+        let reasoning = |summary: Value| json!({"type": "reasoning", "id": item, "summary": summary});
+        let part = json!({"type": "summary_text", "text": text});
+        let at = |more: Value| {
+            let mut fields = json!({"item_id": item, "output_index": index, "summary_index": 0});
+            if let (Some(fields), Value::Object(mut more)) = (fields.as_object_mut(), more) {
+                fields.append(&mut more);
+            }
+            fields
+        };
+        let begun = json!({"output_index": index, "item": reasoning(json!([]))});
+        self.event("response.output_item.added", begun).await?;
+        let empty = json!({"part": {"type": "summary_text", "text": ""}});
+        self.event("response.reasoning_summary_part.added", at(empty)).await?;
+        self.event("response.reasoning_summary_text.delta", at(json!({"delta": text}))).await?;
+        self.event("response.reasoning_summary_text.done", at(json!({"text": text}))).await?;
+        self.event("response.reasoning_summary_part.done", at(json!({"part": part}))).await?;
+        let done = reasoning(json!([part]));
+        self.event("response.output_item.done", json!({"output_index": index, "item": done})).await?;
+        Some(done)
     }
 
     async fn text(&mut self, id: &ResponseId, text: &str) -> Option<()> {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_core::agent::Subscription;
 use agent_core::{
-    AgentEvent, MessageRef, RunEnd, RunFailure, SessionId, StopCause, StopReason, StreamDelta, Usage,
+    AgentEvent, MessageRef, RunEnd, RunFailure, SessionId, StopCause, StopReason, StreamDelta, Timestamp,
+    Usage,
 };
 use tokio::sync::{Notify, watch};
 
@@ -26,7 +27,12 @@ pub(super) enum Piece {
     Reply(String),
     /// The parts of the current reply are void, because the call of the model is repeated.
     Void,
+    /// A tool begins to run: its name, and the beginning of its arguments.
+    Activity(String),
 }
+
+/// The maximum number of bytes of a tool's arguments in a piece.
+const MAX_ACTIVITY: usize = 120;
 
 /// The text of a run until the client has read it. Parts of the same reply are joined, so it never has more than the replies.
 #[derive(Debug, Default)]
@@ -65,6 +71,13 @@ impl Pieces {
                 (Some(_), true) => state.pieces.push_back(Piece::Void),
                 (Some(text), false) => state.pieces.push_back(Piece::Reply(text)),
             },
+            AgentEvent::ToolExecutionStart { tool_name, args, .. } => {
+                let arguments = args.json_text();
+                let cut = arguments.floor_char_boundary(MAX_ACTIVITY);
+                let more = if cut < arguments.len() { "…" } else { "" };
+                let text = format!("{tool_name} {}{more}", arguments.get(..cut).unwrap_or_default());
+                state.pieces.push_back(Piece::Activity(text));
+            }
             AgentEvent::TurnEnd { usage, .. } => state.usage = state.usage.combine(usage),
             _ => return,
         }
@@ -91,6 +104,8 @@ pub(super) struct Running {
     subscription: Option<Subscription>,
     end: watch::Receiver<Option<RunEnd>>,
     after: u64,
+    /// When a recorded run began.
+    began: Timestamp,
 }
 
 /// What is left to do when a request ends, however it ends.
@@ -197,6 +212,15 @@ impl Seat<'_> {
         self.start(self.guard(id, Cleanup::Keep), conversation, ask).await
     }
 
+    /// Returns the run that began after an event of a stored conversation, and the name of its agent. `None` if there is no such
+    /// run.
+    pub(super) async fn stored(&self, id: &SessionId, after: u64) -> Result<Option<Running>, ApiError> {
+        let conversation = self.service.open(self.account, id).await?;
+        let session = self.service.session(self.account, id).await?;
+        let begins = numbered(&session).any(|(before, number, _)| before == after && number == after + 1);
+        if begins { self.recorded(conversation, after).await.map(Some) } else { Ok(None) }
+    }
+
     /// Returns a run that has ended, or waits, as it was recorded.
     async fn recorded(&self, conversation: Arc<Conversation>, after: u64) -> Result<Running, ApiError> {
         let id = conversation.of.id.clone();
@@ -216,7 +240,13 @@ impl Seat<'_> {
         let interrupted = || RunEnd::Failed(RunFailure::Interrupted { reason: String::new() });
         let end = watch::channel(Some(end.unwrap_or_else(interrupted))).1;
         let guard = self.guard(&id, Cleanup::Keep);
-        Ok(Running { guard, conversation, pieces, subscription: None, end, after })
+        let starts = numbered(&session).filter(|(_, number, _)| *number > after);
+        let began = starts.into_iter().find_map(|(_, _, event)| match event {
+            AgentEvent::AgentStart(start) => Some(start.timestamp),
+            _ => None,
+        });
+        let began = began.unwrap_or_default();
+        Ok(Running { guard, conversation, pieces, subscription: None, end, after, began })
     }
 
     fn guard(&self, id: &SessionId, cleanup: Cleanup) -> Guard {
@@ -253,6 +283,7 @@ impl Seat<'_> {
             subscription: Some(subscription),
             end: watch::channel(None).1,
             after: 0,
+            began: Timestamp::default(),
             guard,
         };
         // A client that repeats its request wants the answer later.
@@ -278,6 +309,11 @@ impl Running {
 
     pub(super) fn usage(&self) -> Usage {
         self.pieces.usage()
+    }
+
+    /// Returns when a recorded run began.
+    pub(super) fn began(&self) -> Timestamp {
+        self.began
     }
 
     /// Returns the number of the last event before the run.

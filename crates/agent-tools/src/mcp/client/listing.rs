@@ -15,7 +15,8 @@ use crate::mcp::tool::McpToolInfo;
 use crate::mcp::{MAX_LIST_BYTES, MAX_TOOL_BYTES, MAX_TOOL_PAGES, MAX_TOOLS};
 
 impl McpClient {
-    /// Lists the tools of the server, following all pages.
+    /// Lists the tools of the server, following all pages. If a page after the first one fails, or a page refers to an earlier
+    /// one, the tools of the pages before it are used, and [`McpToolList::skipped`] states why the rest is missing.
     ///
     /// # Errors
     /// Returns an error if the request fails, and [`McpError::TooLarge`] if the server has more than [`MAX_TOOLS`]
@@ -40,14 +41,20 @@ impl McpClient {
                 Err(McpError::JsonRpc { code: METHOD_NOT_FOUND, .. }) if !self.declares_tools() => {
                     return Ok(list);
                 }
+                Err(error) if !list.tools.is_empty() => {
+                    let why = error.to_string();
+                    return Ok(list.cut(why.lines().next().unwrap_or_default()));
+                }
                 page => page?,
             };
             bytes = bytes.saturating_add(json_bytes(&page));
             if bytes > MAX_LIST_BYTES {
                 return Err(too_large(McpLimit::ListBytes));
             }
-            let Some(tools) = page.get("tools").and_then(Value::as_array) else {
-                return Err(self.broken("tools/list", "the result has no list `tools`"));
+            let tools = match page.get("tools") {
+                Some(Value::Array(tools)) => tools.as_slice(),
+                _ if !list.tools.is_empty() => return Ok(list.cut("a page has no list `tools`")),
+                _ => return Err(self.broken("tools/list", "the result has no list `tools`")),
             };
             if list.tools.len() + list.skipped.len() + tools.len() > MAX_TOOLS {
                 return Err(too_large(McpLimit::ListTools));
@@ -66,9 +73,10 @@ impl McpClient {
                 }
             }
             match page.get("nextCursor").and_then(Value::as_str) {
-                None => return Ok(list),
+                // Some servers end their list with an empty cursor.
+                None | Some("") => return Ok(list),
                 Some(next) if seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
-                Some(_) => return Err(self.broken("tools/list", "a cursor came twice")),
+                Some(_) => return Ok(list.cut("the server named a page twice")),
             }
         }
         Err(too_large(McpLimit::ListPages))

@@ -60,6 +60,9 @@ pub fn lines_for(mode: &str, folder: Option<&Path>, message: &Value) -> Vec<Stri
             Key::ListChanged => json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}),
         });
     }
+    if mode == "raw_batch" {
+        return vec![Value::Array(lines).to_string()];
+    }
     lines.iter().map(Value::to_string).collect()
 }
 
@@ -101,6 +104,17 @@ fn greeting(mode: &str, message: &Value) -> Vec<(Key, Value)> {
     if mode == "raw_refuses" {
         return vec![(Key::Error, json!({"code": -32600, "message": "this version is not spoken"}))];
     }
+    match mode {
+        "raw_bare" => return vec![(Key::Result, json!({"protocolVersion": "2025-06-18"}))],
+        "raw_half" => {
+            let about = json!({"name": "half"});
+            return vec![(
+                Key::Result,
+                json!({"protocolVersion": "2025-06-18", "serverInfo": about, "capabilities": null}),
+            )];
+        }
+        _ => {}
+    }
     let capabilities = if mode == "raw_no_tools" { json!({}) } else { json!({"tools": {}}) };
     vec![(
         Key::Result,
@@ -119,6 +133,15 @@ fn answer(mode: &str, method: &str, message: &Value) -> Vec<(Key, Value)> {
         ("raw_no_tools", _) => vec![(Key::Error, json!({"code": -32601, "message": "Method not found"}))],
         ("raw_loop", "tools/list") => {
             ok(json!({"tools": [{"name": "a", "inputSchema": {}}], "nextCursor": "again"}))
+        }
+        ("raw_last_cursor", "tools/list") => {
+            ok(json!({"tools": [{"name": "a", "inputSchema": {}}], "nextCursor": ""}))
+        }
+        ("raw_second_page", "tools/list") if message["params"]["cursor"].is_string() => {
+            vec![(Key::Error, json!({"code": -32603, "message": "no such page"}))]
+        }
+        ("raw_second_page", "tools/list") => {
+            ok(json!({"tools": [{"name": "a", "inputSchema": {}}], "nextCursor": "2"}))
         }
         ("raw_endless", "tools/list") => {
             let page: u64 = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());

@@ -5,7 +5,7 @@ use agent_core::model::{ComputerEnvironment, ComputerUse};
 
 use super::*;
 
-const PNG: &str = "data:image/png;base64,iVBORw0KGgo=";
+const PNG: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
 
 fn screen() -> [ServerTool; 1] {
     [ComputerUse::new(1_280, 800).into()]
@@ -39,7 +39,7 @@ fn reply_to(item: &Value) -> AssistantMessage {
 }
 
 fn png() -> Content {
-    Content::image("iVBORw0KGgo=", "image/png")
+    Content::image("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ", "image/png")
 }
 
 /// The items of the next request after the first message, with a result of this content.

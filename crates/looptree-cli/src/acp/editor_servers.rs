@@ -1,0 +1,200 @@
+//! The MCP servers that an editor passes for a session.
+//!
+//! Editors write the entries in several forms. An entry that cannot be read must not cost the session, so the entries are brought
+//! to the form of the schema, and the others are left out with the reason.
+
+use serde_json::{Map, Value, json};
+
+/// The member of `_meta` with the entries that were left out.
+const LEFT_OUT: &str = "looptree.dev/leftOutServers";
+
+/// The most characters of an editor's word that a message repeats.
+const MAX_WORD: usize = 40;
+
+/// Returns the message with the entries of `mcpServers` in the form of the schema. Other messages are unchanged.
+pub(super) fn readable(line: String) -> String {
+    // Prompts can be long, so they are not parsed.
+    if !["new", "load", "resume"].iter().any(|verb| line.contains(&format!("session/{verb}\""))) {
+        return line;
+    }
+    let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return line };
+    let opens = matches!(message["method"].as_str(), Some("session/new" | "session/load" | "session/resume"));
+    let Some(params) = message.get_mut("params").and_then(Value::as_object_mut).filter(|_| opens) else {
+        return line;
+    };
+    let (mut servers, mut left_out) = (Vec::new(), Vec::new());
+    match params.get("mcpServers") {
+        None | Some(Value::Null) => {}
+        Some(Value::Array(entries)) => {
+            for (place, entry) in entries.iter().enumerate() {
+                let name = entry["name"].as_str().filter(|name| !name.trim().is_empty());
+                match (name, entry_of(entry)) {
+                    (Some(_), Ok(entry)) => servers.push(entry),
+                    (Some(name), Err(why)) => left_out.push(json!([word(name), why])),
+                    (None, _) => left_out.push(json!([format!("{}", place + 1), "its entry has no name"])),
+                }
+            }
+        }
+        Some(_) => left_out.push(json!(["of the editor", "mcpServers is not a list"])),
+    }
+    params.insert("mcpServers".to_owned(), Value::Array(servers));
+    if !matches!(params.get("_meta"), Some(Value::Object(_))) {
+        params.insert("_meta".to_owned(), json!({}));
+    }
+    if let Some(meta) = params.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.insert(LEFT_OUT.to_owned(), Value::Array(left_out));
+    }
+    message.to_string()
+}
+
+/// Returns the names of the entries that [`readable`] left out, with the reasons.
+pub(super) fn left_out(meta: Option<&Map<String, Value>>) -> Vec<(String, String)> {
+    let entries = meta.and_then(|meta| meta.get(LEFT_OUT)).and_then(Value::as_array);
+    let pair = |entry: &Value| Some((entry[0].as_str()?.to_owned(), entry[1].as_str()?.to_owned()));
+    entries.into_iter().flatten().filter_map(pair).collect()
+}
+
+/// Returns an entry in the form of the schema, or why it cannot be used. The reason has no value, which may be a secret.
+fn entry_of(entry: &Value) -> Result<Value, String> {
+    let text = |member: &str| match entry[member].as_str() {
+        Some(text) if !text.is_empty() => Ok(text),
+        Some(_) => Err(format!("{member} is empty")),
+        None if entry[member].is_null() => Err(format!("{member} is missing")),
+        None => Err(format!("{member} is not a string")),
+    };
+    match entry["type"].as_str() {
+        None if !entry["type"].is_null() => Err("type is not a string".to_owned()),
+        None if entry["command"].is_null() && entry["url"].is_string() => http(entry, text("url")?),
+        None | Some("stdio") => {
+            let args = match &entry["args"] {
+                Value::Null => json!([]),
+                Value::Array(args) if args.iter().all(Value::is_string) => json!(args),
+                _ => return Err("args is not a list of strings".to_owned()),
+            };
+            Ok(json!({
+                "name": entry["name"], "command": text("command")?, "args": args, "env": pairs(entry, "env")?,
+            }))
+        }
+        Some("http" | "streamable-http" | "streamableHttp" | "streamable_http") => http(entry, text("url")?),
+        Some("sse") => {
+            Err("it uses the old transport SSE, which this agent does not have; use stdio or http".to_owned())
+        }
+        Some(kind) => {
+            Err(format!("its transport {:?} is not known to this agent; use stdio or http", word(kind)))
+        }
+    }
+}
+
+fn http(entry: &Value, url: &str) -> Result<Value, String> {
+    Ok(json!({ "type": "http", "name": entry["name"], "url": url, "headers": pairs(entry, "headers")? }))
+}
+
+/// Returns the pairs of an object, or of a list of names and values, as the list that the schema has.
+fn pairs(entry: &Value, member: &str) -> Result<Value, String> {
+    let text = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    };
+    let pairs = match &entry[member] {
+        Value::Null => Some(Vec::new()),
+        Value::Object(pairs) => {
+            let pair =
+                |(name, value): (&String, &Value)| Some(json!({ "name": name, "value": text(value)? }));
+            pairs.iter().map(pair).collect()
+        }
+        Value::Array(pairs) => {
+            let pair = |pair: &Value| {
+                let name = pair["name"].as_str().filter(|name| !name.is_empty())?;
+                Some(json!({ "name": name, "value": text(&pair["value"])? }))
+            };
+            pairs.iter().map(pair).collect()
+        }
+        _ => None,
+    };
+    let pairs: Option<Vec<Value>> = pairs;
+    pairs.map(Value::Array).ok_or_else(|| format!("{member} is not a list of names and values"))
+}
+
+/// Returns the beginning of a word, without control characters.
+fn word(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(MAX_WORD).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(servers: &Value) -> (Vec<Value>, Vec<(String, String)>) {
+        let params = json!({ "cwd": "/w", "mcpServers": servers, "_meta": { "x": 1 } });
+        let line =
+            json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }).to_string();
+        let message: Value = serde_json::from_str(&readable(line)).unwrap();
+        let params = &message["params"];
+        assert_eq!((&params["cwd"], &params["_meta"]["x"]), (&json!("/w"), &json!(1)));
+        (params["mcpServers"].as_array().unwrap().clone(), left_out(params["_meta"].as_object()))
+    }
+
+    #[test]
+    fn entries_of_other_forms_become_those_of_the_schema() {
+        let stdio = json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v"}]});
+        let http =
+            json!({"type": "http", "name": "h", "url": "http://h", "headers": [{"name": "K", "value": "v"}]});
+        for (given, expect) in [
+            (stdio.clone(), &stdio),
+            (json!({"type": "stdio", "name": "a", "command": "c", "args": ["x"], "env": {"K": "v"}}), &stdio),
+            (
+                json!({"name": "a", "command": "c", "args": ["x"], "env": [{"name": "K", "value": "v", "n": 1}], "new": 1}),
+                &stdio,
+            ),
+            (
+                json!({"name": "a", "command": "c"}),
+                &json!({"name": "a", "command": "c", "args": [], "env": []}),
+            ),
+            (http.clone(), &http),
+            (
+                json!({"type": "streamable-http", "name": "h", "url": "http://h", "headers": {"K": "v"}}),
+                &http,
+            ),
+            (json!({"name": "h", "url": "http://h", "headers": {"K": "v"}}), &http),
+        ] {
+            assert_eq!(read(&json!([given])), (vec![expect.clone()], vec![]));
+        }
+        assert_eq!(read(&Value::Null), (vec![], vec![]));
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_used_is_named_without_its_values_and_the_others_remain() {
+        let good = json!({"name": "good", "command": "c", "args": [], "env": []});
+        for (bad, expect) in [
+            (json!({"name": "x", "command": 7}), "command is not a string"),
+            (json!({"name": "x"}), "command is missing"),
+            (json!({"name": "x", "command": "c", "env": "hidden"}), "env is not a list"),
+            (json!({"name": "x", "command": "c", "env": [{"value": "hidden"}]}), "env is not a list"),
+            (json!({"name": "x", "command": "c", "args": "hidden"}), "args is not a list"),
+            (json!({"name": "x", "type": "sse", "url": "http://hidden"}), "SSE"),
+            (json!({"name": "x", "type": "acp", "id": "hidden"}), "\"acp\" is not known"),
+            (json!({"name": "x", "type": "http", "headers": []}), "url is missing"),
+        ] {
+            let (servers, left_out) = read(&json!([bad, good]));
+            assert_eq!(servers, [good.clone()]);
+            let [(name, why)] = &*left_out else { panic!("{left_out:?}") };
+            assert_eq!(name, "x");
+            assert!(why.contains(expect) && !why.contains("hidden"), "{why}");
+        }
+        let (servers, left_out) = read(&json!(["hidden", good]));
+        assert_eq!((servers.len(), &*left_out[0].0), (1, "1"));
+    }
+
+    #[test]
+    fn other_messages_are_not_changed() {
+        for line in [
+            "{no json",
+            r#"{"method":"session/prompt","params":{"a":1.0}}"#,
+            r#"{"method":"session/new","params":7}"#,
+        ] {
+            assert_eq!(readable(line.to_owned()), line);
+        }
+    }
+}

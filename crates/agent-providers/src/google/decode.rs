@@ -327,17 +327,18 @@ impl Decode for Decoder {
         self.read(frame.data, sink).map(|()| Flow::More)
     }
 
-    fn ends_with_body(&self) -> bool {
-        true
-    }
-
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         self.read(body, sink)
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        if self.open.is_some() {
+            self.stop.call_is_open();
+        }
         let completion = self.stop.completion()?;
-        self.close_call(sink);
+        if completion.stop_reason != StopReason::Length {
+            self.close_call(sink);
+        }
         self.blocks.close(sink);
         if completion.stop_reason == StopReason::Paused
             && let Some(token) = self.stop.token()

@@ -98,6 +98,7 @@ impl Usage {
             total: self.total_token_count.known(),
             cache_read: self.cached_content_token_count.known(),
             cache_write: None,
+            audio: None,
             reasoning: self.thoughts_token_count.known(),
             cache: Place::Inside,
             thinking: Place::Beside,

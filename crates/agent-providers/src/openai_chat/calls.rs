@@ -1,10 +1,11 @@
 //! Assigns the pieces of a stream to tool calls.
 //!
 //! The `index` of a piece identifies its call. Some servers omit it, send ids late, change them or send none, repeat the
-//! name with every piece, or give every complete call the index 0. The rules here cover all of these.
+//! name with every piece, or give every complete call the index 0, with ids or without. The rules here cover all of these.
+//! Arguments that arrive several times are joined here and read once by [`ToolArguments`].
 
 use agent_core::provider::{MAX_REPLY_CALLS, ReplyLimit};
-use agent_core::{EventSink, StreamEvent};
+use agent_core::{EventSink, StreamEvent, ToolArguments};
 use serde::de::IgnoredAny;
 
 use super::wire::Call;
@@ -63,9 +64,35 @@ impl<'p> Piece<'p> {
     }
 }
 
+/// Whether a limit cut the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    Nowhere,
+    /// Perhaps in a call. A call that is not whole has no end then.
+    ByLimit,
+}
+
 impl OpenCall {
     fn is_whole(&self) -> bool {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    }
+
+    /// Returns whether nothing of the call is missing, as far as its arguments show.
+    fn is_complete(&self) -> bool {
+        let text = self.arguments.trim_end();
+        let closed = text.ends_with(['}', '`']);
+        text.is_empty() || self.is_whole() || (closed && ToolArguments::from_text(text).value().is_ok())
+    }
+
+    /// Returns whether a piece that names a tool, without an id that tells calls apart, begins another call.
+    fn is_followed_by(&self, name: &str, arguments: &str) -> bool {
+        if self.name.is_empty() || name.is_empty() {
+            return false;
+        }
+        // The same tool again is the same call if its arguments are repeated, or were only announced.
+        let announced = matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]");
+        self.name != name
+            || (!announced && arguments.starts_with('{') && arguments != self.arguments && self.is_whole())
     }
 }
 
@@ -73,6 +100,11 @@ impl Calls {
     /// Returns whether there is no call.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Returns whether the reply has calls and nothing of them is missing.
+    pub(super) fn are_complete(&self) -> bool {
+        !self.open.is_empty() && self.open.iter().all(OpenCall::is_complete)
     }
 
     /// Applies a piece. `next` is the index of the next block of the reply.
@@ -86,7 +118,7 @@ impl Calls {
         sink: &mut EventSink<'_>,
     ) -> Result<(), ReplyLimit> {
         let Piece { wire, id, name, arguments, signature } = *piece;
-        let at = match self.find(wire, id, name) {
+        let at = match self.find(piece) {
             Some(at) => at,
             None if self.open.len() >= MAX_REPLY_CALLS => return Err(ReplyLimit::Calls),
             None => {
@@ -128,13 +160,19 @@ impl Calls {
     }
 
     /// Returns the call to which a piece belongs, or `None` if it begins a new one.
-    fn find(&self, wire: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn find(&self, piece: &Piece<'_>) -> Option<usize> {
+        let Piece { wire, id, name, arguments, .. } = *piece;
         let other = |call: &OpenCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
         if wire.is_some() {
             let at = self.open.iter().rposition(|c| c.wire == wire)?;
             let call = self.open.get(at)?;
-            // A new id and a name after complete arguments begin the next call under the same index.
-            let begins = other(call) && !name.is_empty() && call.is_whole();
+            // A new id and a name after complete arguments begin the next call under the same index. Without ids to compare,
+            // the name and the arguments decide.
+            let begins = if id.is_empty() || call.id.is_empty() {
+                call.is_followed_by(name, arguments)
+            } else {
+                other(call) && !name.is_empty() && call.is_whole()
+            };
             return (!begins).then_some(at);
         }
         if !id.is_empty()
@@ -147,19 +185,22 @@ impl Calls {
         let begins = if name.is_empty() {
             other(call)
         } else {
-            !call.name.is_empty() && (call.name != name || other(call) || call.is_whole())
+            let again = id.is_empty() && !arguments.is_empty() && arguments == call.arguments;
+            !call.name.is_empty() && (call.name != name || other(call) || (!again && call.is_whole()))
         };
         (!begins).then_some(at)
     }
 
-    /// Ends every call. A call without an id gets a generated one.
-    pub(super) fn end(&mut self, ids: &mut CallIds, sink: &mut EventSink<'_>) {
+    /// Ends every call that may be whole. A call without an id gets a generated one.
+    pub(super) fn end(&mut self, cut: Cut, ids: &mut CallIds, sink: &mut EventSink<'_>) {
         for call in self.open.drain(..) {
             if call.id.is_empty() {
                 let id = ids.fresh();
                 sink(StreamEvent::ToolCallStart { index: call.block, id: &id, name: &call.name });
             }
-            sink(StreamEvent::BlockEnd { index: call.block });
+            if cut == Cut::Nowhere || call.is_whole() {
+                sink(StreamEvent::BlockEnd { index: call.block });
+            }
         }
     }
 }

@@ -31,6 +31,7 @@ pub(super) struct Usage {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct PromptDetails {
+    audio_tokens: Tokens,
     cached_tokens: Tokens,
     cache_write_tokens: Tokens,
 }
@@ -67,6 +68,7 @@ impl Usage {
                 self.cache_read_input_tokens,
             ]),
             cache_write: largest(&[details.cache_write_tokens, self.cache_creation_input_tokens]),
+            audio: details.audio_tokens.known(),
             reasoning: largest(&[completion.unwrap_or_default().reasoning_tokens, self.reasoning_tokens]),
             cache: if of_anthropic { Place::Beside } else { Place::Inside },
             thinking: Place::Inside,
@@ -76,7 +78,9 @@ impl Usage {
 
     /// Returns how many counts are unreadable.
     pub(super) fn unreadable(&self) -> usize {
-        let prompt = |p: &PromptDetails| token_count::unreadable(&[p.cached_tokens, p.cache_write_tokens]);
+        let prompt = |p: &PromptDetails| {
+            token_count::unreadable(&[p.audio_tokens, p.cached_tokens, p.cache_write_tokens])
+        };
         let completion = |c: &CompletionDetails| token_count::unreadable(&[c.reasoning_tokens]);
         let here = token_count::unreadable(&[
             self.prompt_tokens,

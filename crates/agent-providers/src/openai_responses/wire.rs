@@ -175,6 +175,7 @@ impl Usage {
             total: self.total_tokens.known(),
             cache_read: input.cached_tokens.known(),
             cache_write: input.cache_write_tokens.known(),
+            audio: None,
             reasoning: output.reasoning_tokens.known(),
             cache: Place::Inside,
             thinking: Place::Inside,

@@ -260,15 +260,16 @@ async fn frames(
             Next::Empty => Some(failure::empty(limits.content)),
             Next::Flood => Some(failure::flood(MAX_BYTES_WITHOUT_CONTENT)),
         };
-        if let Err(error) = framer.end(decoder, sink)
-            && !is_cut_short(&error)
-        {
-            return Err(error);
-        }
-        let ends_with_body = decoder.ends_with_body();
+        // A body that ends within a frame broke off, even if the connection was closed as it should be.
+        let broken = match framer.end(decoder, sink) {
+            Err(error) if is_cut_short(&error) => broken.or(Some(failure::torn(error))),
+            Err(error) => return Err(error),
+            Ok(_) => broken,
+        };
+        let has_ended = decoder.has_ended();
         return match (decoder.finish(sink), broken) {
-            (Ok(_), Some(broken)) if ends_with_body => Err(broken),
-            // A reply with a reason to stop is complete, even if the connection failed afterwards.
+            (Ok(_), Some(broken)) if !has_ended => Err(broken),
+            // A reply whose end was seen is complete, even if the connection failed afterwards.
             (Ok(completion), Some(_)) => {
                 tracing::warn!("the response did not end after the end of the reply");
                 Ok(Some(completion))

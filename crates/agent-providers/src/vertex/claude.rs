@@ -74,8 +74,8 @@ impl Decode for Decoder {
         self.0.is_complete()
     }
 
-    fn ends_with_body(&self) -> bool {
-        self.0.ends_with_body()
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {

@@ -3,8 +3,8 @@
 //! Most vendors count cached tokens as a part of the prompt and reasoning as a part of the output, but some count them
 //! beside it, and no member of a reply states it. The numbers show it: a part is never larger than its whole, and
 //! the total is the sum of the counts that do not overlap. [`disjoint`] chooses the reading with the fewest deviations from
-//! the vendor's usual one that fits both, so that no token is lost and none is counted twice. If the two contradict each
-//! other about thinking, the total decides, because gateways estimate the tokens of thinking and charge for the total.
+//! the vendor's usual one that fits both, so that no token is lost and none is counted twice. Gateways estimate the tokens of
+//! thinking with another tokenizer: where the estimate alone contradicts the total, the total decides.
 
 use agent_core::Usage;
 
@@ -34,6 +34,18 @@ pub(crate) struct Said {
     pub(crate) thinking: Place,
     /// What the reply contains.
     pub(crate) reply: Reply,
+    /// What the total rests on.
+    pub(crate) basis: Basis,
+}
+
+/// What a total rests on.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Only its own statement.
+    #[default]
+    Stated,
+    /// A price that the vendor charges and states with it.
+    Charged,
 }
 
 /// Where a vendor counts a part.
@@ -162,7 +174,10 @@ pub(crate) fn disjoint(said: &Said) -> Usage {
     let mut fitting = readings.into_iter().filter(|reading| counts.fit(*reading));
     let is_exact = |reading: &Reading| Some(counts.sum(*reading)) == total;
     let exact = fitting.clone().find(is_exact);
-    let exact = exact.or_else(|| readings.into_iter().find(|r| counts.fit_prompt(*r) && is_exact(r)));
+    // An estimate is wrong by a part of the count, not by a multiple of it.
+    let estimated = said.basis == Basis::Charged || counts.reasoning <= counts.output.saturating_mul(3) / 2;
+    let by_total = |r: &Reading| estimated && counts.fit_prompt(*r) && is_exact(r);
+    let exact = exact.or_else(|| readings.into_iter().find(by_total));
     // With every part beside its whole, the numbers always fit.
     let beside = Reading { read: Place::Beside, write: Place::Beside, reasoning: Place::Beside };
     let reading = exact.or_else(|| fitting.next()).unwrap_or(beside);

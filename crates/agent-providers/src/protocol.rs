@@ -107,10 +107,16 @@ pub(crate) trait Decode: Send {
         false
     }
 
-    /// Returns whether the protocol's end of the reply was decoded. A body that breaks off before it is an error, even if a
-    /// reason to stop was decoded, because gateways send one with every piece. Protocols without such an end return false.
+    /// Returns whether the protocol's end of the reply was decoded. A connection that is lost before it is an error, even if a
+    /// reason to stop was decoded, because gateways send one with every piece.
     fn has_ended(&self) -> bool {
         self.is_complete()
+    }
+
+    /// Returns whether the end of the body is the only end mark. A body that does not end is then an error, even if a reason to
+    /// stop was decoded and nothing more comes.
+    fn ends_with_body(&self) -> bool {
+        false
     }
 
     /// Ends the reply after the last frame. Ends the open blocks if the reply is complete.

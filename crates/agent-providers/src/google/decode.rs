@@ -327,6 +327,10 @@ impl Decode for Decoder {
         self.read(frame.data, sink).map(|()| Flow::More)
     }
 
+    fn ends_with_body(&self) -> bool {
+        true
+    }
+
     fn whole(&mut self, body: &str, sink: &mut EventSink<'_>) -> Result<(), ProviderError> {
         self.read(body, sink)
     }

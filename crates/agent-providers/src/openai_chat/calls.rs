@@ -29,6 +29,8 @@ struct OpenCall {
     block: u32,
     id: String,
     name: String,
+    /// Whether the tool takes a text, which shows no end.
+    is_text: bool,
     /// The arguments received so far, to distinguish a further piece from a further call.
     arguments: String,
 }
@@ -77,11 +79,18 @@ impl OpenCall {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
     }
 
+    fn has_only_placeholder(&self) -> bool {
+        matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]")
+    }
+
     /// Returns whether nothing of the call is missing, as far as its arguments show.
     fn is_complete(&self) -> bool {
         let text = self.arguments.trim_end();
         let closed = text.ends_with(['}', '`']);
-        text.is_empty() || self.is_whole() || (closed && ToolArguments::from_text(text).value().is_ok())
+        text.is_empty()
+            || self.is_text
+            || self.is_whole()
+            || (closed && ToolArguments::from_text(text).value().is_ok())
     }
 
     /// Returns whether a piece that names a tool, without an id that tells calls apart, begins another call.
@@ -90,9 +99,11 @@ impl OpenCall {
             return false;
         }
         // The same tool again is the same call if its arguments are repeated, or were only announced.
-        let announced = matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]");
         self.name != name
-            || (!announced && arguments.starts_with('{') && arguments != self.arguments && self.is_whole())
+            || (!self.has_only_placeholder()
+                && arguments.starts_with('{')
+                && arguments != self.arguments
+                && self.is_whole())
     }
 }
 
@@ -128,6 +139,7 @@ impl Calls {
                     block: *next,
                     id: id.to_owned(),
                     name: name.to_owned(),
+                    is_text: signature == Some(CUSTOM),
                     arguments: String::new(),
                 });
                 *next += 1;
@@ -185,7 +197,7 @@ impl Calls {
         let begins = if name.is_empty() {
             other(call)
         } else {
-            let again = id.is_empty() && !arguments.is_empty() && arguments == call.arguments;
+            let again = id.is_empty() && !call.has_only_placeholder() && arguments == call.arguments;
             !call.name.is_empty() && (call.name != name || other(call) || (!again && call.is_whole()))
         };
         (!begins).then_some(at)

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::prompt_usage::{self, Basis, Place, Reply, Said};
 use crate::token_count::{self, Counts, Tokens, largest};
 
 /// The token counts of a reply.
@@ -23,6 +23,8 @@ pub(super) struct Usage {
     output_tokens: Tokens,
     cache_read_input_tokens: Tokens,
     cache_creation_input_tokens: Tokens,
+    /// OpenRouter's price of the reply.
+    cost: Tokens,
     /// Perplexity's place for the tokens of thinking.
     reasoning_tokens: Tokens,
 }
@@ -73,6 +75,7 @@ impl Usage {
             cache: if of_anthropic { Place::Beside } else { Place::Inside },
             thinking: Place::Inside,
             reply,
+            basis: if self.cost.known().is_some() { Basis::Charged } else { Basis::Stated },
         })
     }
 

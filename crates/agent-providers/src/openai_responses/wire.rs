@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
-use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::prompt_usage::{self, Basis, Place, Reply, Said};
 use crate::token_count::{self, Counts, Tokens};
 
 /// An event of the stream.
@@ -180,6 +180,7 @@ impl Usage {
             cache: Place::Inside,
             thinking: Place::Inside,
             reply,
+            basis: Basis::Stated,
         });
         usage.with_long_cache_write(long.min(usage.cache_write))
     }

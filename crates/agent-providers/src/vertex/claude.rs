@@ -78,6 +78,10 @@ impl Decode for Decoder {
         self.0.has_ended()
     }
 
+    fn ends_with_body(&self) -> bool {
+        self.0.ends_with_body()
+    }
+
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
         self.0.finish(sink)
     }

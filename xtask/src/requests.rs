@@ -59,6 +59,8 @@ struct Body {
     path: String,
     bytes: Vec<u8>,
     json: Value,
+    /// The ids of calls that this model wrote earlier in the conversation.
+    own_ids: Vec<String>,
 }
 
 /// Writes the files; `false` when a body breaks a rule.
@@ -152,7 +154,7 @@ fn collect(
         let json = serde_json::from_slice(&bytes)
             .with_context(|| format!("{what}: the body is no JSON: {}", String::from_utf8_lossy(&bytes)))?;
         let (vendor, id) = (model.provider.clone(), model.id.clone());
-        Ok(Body { api: model.api, vendor, model: id, what: what.to_owned(), path, bytes, json })
+        Ok(Body { api: model.api, vendor, model: id, what: what.to_owned(), path, bytes, json, own_ids: Vec::new() })
     };
     received.into_iter().map(body).collect()
 }

@@ -89,7 +89,8 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
         Err(_) => {}
     }
     agent.chat("Is that all? 🤔").await?;
-    bodies.extend(collect(server, &first, &base, "run", 5)?);
+    let sent = collect(server, &first, &base, "run", 5)?;
+    bodies.extend(with_own_ids(sent, &[CALLS, WRONG_CALLS]));
     for (leg, model) in (1..).zip(models) {
         let (model, base) = at(server, model, leg, &[CALLS, THOUGHT]);
         agent.switch_provider(model.clone())?;
@@ -128,10 +129,32 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
             agent.chat("And then?").await.is_err(),
             "a reply that broke off was taken for a whole one"
         );
-        bodies.extend(collect(server, &model, &base, &format!("relay-from-{from}"), 4)?);
+        let sent = collect(server, &model, &base, &format!("relay-from-{from}"), 4)?;
+        // Later legs repeat the ids, which the loop replaces.
+        match leg {
+            0 => bodies.extend(with_own_ids(sent, &[CALLS, WRONG_CALLS])),
+            _ if leg == ring.len() => bodies.extend(sent.into_iter().map(|body| owning(body, &[CALLS, WRONG_CALLS]))),
+            _ => bodies.extend(sent),
+        }
         from.clone_from(&model.provider);
     }
     Ok(bodies)
+}
+
+/// The bodies of a conversation, of which each has the calls of the answers before it.
+fn with_own_ids(bodies: Vec<Body>, answers: &[Answer]) -> Vec<Body> {
+    let before = |n: usize| answers.get(..n).unwrap_or(answers);
+    bodies.into_iter().enumerate().map(|(n, body)| owning(body, before(n))).collect()
+}
+
+/// A body of a conversation in which its model gave these answers. Ollama's API has no ids, and a server of Gemini's
+/// protocol gives none of this form.
+fn owning(mut body: Body, answers: &[Answer]) -> Body {
+    let google = matches!(body.api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
+    let has_ids = body.api != ApiProtocol::OllamaChat;
+    let ids = answers.iter().flat_map(|answer| answer.calls).map(|(id, ..)| (*id).to_owned());
+    body.own_ids = ids.filter(|id| has_ids && !(google && id.contains('|'))).collect();
+    body
 }
 
 fn agent(model: ModelConfig) -> BasicAgent {

@@ -154,7 +154,16 @@ fn collect(
         let json = serde_json::from_slice(&bytes)
             .with_context(|| format!("{what}: the body is no JSON: {}", String::from_utf8_lossy(&bytes)))?;
         let (vendor, id) = (model.provider.clone(), model.id.clone());
-        Ok(Body { api: model.api, vendor, model: id, what: what.to_owned(), path, bytes, json, own_ids: Vec::new() })
+        Ok(Body {
+            api: model.api,
+            vendor,
+            model: id,
+            what: what.to_owned(),
+            path,
+            bytes,
+            json,
+            own_ids: Vec::new(),
+        })
     };
     received.into_iter().map(body).collect()
 }

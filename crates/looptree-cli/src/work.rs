@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use looptree::event::{Ended, NumberedEvent};
-use looptree::message::Cost;
 use looptree::message::StopReason;
+use looptree::message::{AssistantMessage, Cost};
 use looptree::prelude::*;
 use looptree::{EventReceiver, Message, Question, Usage};
 use tokio::sync::mpsc::{Receiver, channel};

@@ -133,7 +133,9 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         // Later legs repeat the ids, which the loop replaces.
         match leg {
             0 => bodies.extend(with_own_ids(sent, &[CALLS, WRONG_CALLS])),
-            _ if leg == ring.len() => bodies.extend(sent.into_iter().map(|body| owning(body, &[CALLS, WRONG_CALLS]))),
+            _ if leg == ring.len() => {
+                bodies.extend(sent.into_iter().map(|body| owning(body, &[CALLS, WRONG_CALLS])))
+            }
             _ => bodies.extend(sent),
         }
         from.clone_from(&model.provider);

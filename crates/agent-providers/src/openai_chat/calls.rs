@@ -2,10 +2,10 @@
 //!
 //! The `index` of a piece identifies its call. Some servers omit it, send ids late, change them or send none, repeat the
 //! name with every piece, or give every complete call the index 0, with ids or without. The rules here cover all of these.
-//! Arguments that arrive several times are joined here and read once by [`ToolArguments`].
+//! Arguments that arrive several times are joined here and read once by [`ToolArguments`](agent_core::ToolArguments).
 
 use agent_core::provider::{MAX_REPLY_CALLS, ReplyLimit};
-use agent_core::{EventSink, StreamEvent, ToolArguments};
+use agent_core::{EventSink, StreamEvent};
 use serde::de::IgnoredAny;
 
 use super::wire::Call;
@@ -83,14 +83,20 @@ impl OpenCall {
         matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]")
     }
 
-    /// Returns whether nothing of the call is missing, as far as its arguments show.
+    /// Returns whether nothing of the call is missing, as far as its arguments show: no brace and no string is open.
     fn is_complete(&self) -> bool {
-        let text = self.arguments.trim_end();
-        let closed = text.ends_with(['}', '`']);
-        text.is_empty()
-            || self.is_text
-            || self.is_whole()
-            || (closed && ToolArguments::from_text(text).value().is_ok())
+        let (mut depth, mut in_string, mut escaped) = (0_i64, false, false);
+        for byte in self.arguments.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => depth -= 1,
+                _ => {}
+            }
+        }
+        self.is_text || (depth <= 0 && !in_string)
     }
 
     /// Returns whether a piece that names a tool, without an id that tells calls apart, begins another call.

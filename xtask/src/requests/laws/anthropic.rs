@@ -67,8 +67,11 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         says: "a call has an id and a name of letters, digits, _ and -, and an object as input",
         broken: |body| {
-            let wrong =
-                |b: &&Value| !(is_word(&b["id"], 64) || is_own_id(body, &b["id"])) || !is_word(&b["name"], 128) || !b["input"].is_object();
+            let wrong = |b: &&Value| {
+                !(is_word(&b["id"], 64) || is_own_id(body, &b["id"]))
+                    || !is_word(&b["name"], 128)
+                    || !b["input"].is_object()
+            };
             messages(body).iter().flat_map(|m| blocks(m, "tool_use")).find(wrong).map(ToString::to_string)
         },
     },

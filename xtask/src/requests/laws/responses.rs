@@ -51,7 +51,9 @@ pub(super) const LAWS: &[Law] = &[
         broken: |body| {
             let object = |v: &Value| serde_json::from_str::<Value>(text(v)).is_ok_and(|v| v.is_object());
             let wrong = |c: &&Value| {
-                !(is_word(&c["call_id"], 64) || is_own_id(body, &c["call_id"])) || !is_word(&c["name"], 64) || !object(&c["arguments"])
+                !(is_word(&c["call_id"], 64) || is_own_id(body, &c["call_id"]))
+                    || !is_word(&c["name"], 64)
+                    || !object(&c["arguments"])
             };
             of(body, "function_call").find(wrong).map(ToString::to_string)
         },

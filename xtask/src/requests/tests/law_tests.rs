@@ -301,6 +301,9 @@ fn what_a_body_is_for_decides_what_it_must_not_hold() {
         *json.pointer_mut(place).unwrap() = value;
         laws::broken(&body(api, "ollama", what, json))
     };
+    let mut owning = body(api, "ollama", "run", good(api));
+    owning.own_ids = vec!["functions.look:0".to_owned()];
+    assert!(laws::broken(&owning).iter().any(|broken| broken.contains("byte for byte")));
     assert_eq!(of("own-history", picture), Vec::<String>::new());
     assert_eq!(of("history-of-anthropic-thoughts-shown", secret), Vec::<String>::new());
 }

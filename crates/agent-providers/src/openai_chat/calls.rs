@@ -79,7 +79,7 @@ impl OpenCall {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
     }
 
-    fn has_only_placeholder(&self) -> bool {
+    fn has_only_empty_value(&self) -> bool {
         matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]")
     }
 
@@ -106,7 +106,7 @@ impl OpenCall {
         }
         // The same tool again is the same call if its arguments are repeated, or were only announced.
         self.name != name
-            || (!self.has_only_placeholder()
+            || (!self.has_only_empty_value()
                 && arguments.starts_with('{')
                 && arguments != self.arguments
                 && self.is_whole())
@@ -203,7 +203,7 @@ impl Calls {
         let begins = if name.is_empty() {
             other(call)
         } else {
-            let again = id.is_empty() && !call.has_only_placeholder() && arguments == call.arguments;
+            let again = id.is_empty() && !call.has_only_empty_value() && arguments == call.arguments;
             !call.name.is_empty() && (call.name != name || other(call) || (!again && call.is_whole()))
         };
         (!begins).then_some(at)

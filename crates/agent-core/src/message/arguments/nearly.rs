@@ -1,7 +1,7 @@
 //! Reads arguments that are nearly JSON, as some servers and local models write them.
 //!
 //! Only a text that is not JSON comes here, so that valid arguments cost nothing. Two classes are read. The first is the same
-//! arguments more than once: with a placeholder (`null`, `{}`) in front or behind, whole again at the end, or each time as far
+//! arguments more than once: with an empty value (`null`, `{}`) in front or behind, whole again at the end, or each time as far
 //! as they have arrived. The second is notation that can mean only one thing: line ends and tabs inside of strings, a code
 //! fence, quotes and literals of Python, comments, commas at the end, and braces that are missing at the end.
 //!
@@ -39,7 +39,7 @@ fn unfenced(text: &str) -> &str {
     inside.trim().strip_suffix("```").unwrap_or(inside).trim()
 }
 
-/// Returns the only object among several values of which the others are placeholders or equal to it.
+/// Returns the only object among several values of which the others are empty or equal to it.
 fn one_of_several(text: &str) -> Option<&str> {
     let mut found: Option<(&str, Value)> = None;
     for raw in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
@@ -61,7 +61,7 @@ fn one_of_several(text: &str) -> Option<&str> {
     }
     match found {
         Some((json, _)) => Some(json),
-        // Nothing but placeholders.
+        // Nothing but empty values.
         None => (!text.is_empty()).then_some("{}"),
     }
 }
@@ -170,7 +170,7 @@ impl Reader<'_> {
                 return self.ended();
             }
         }
-        // A beginning alone has no content, and what stands last must be whole.
+        // A beginning alone has no content, and the last token must be whole.
         if !matches!(last, Last::Value | Last::Comma) {
             return None;
         }

@@ -144,7 +144,7 @@ fn calls_with_one_index_and_no_ids_are_told_apart() {
         &[json!([piece("read", a)]), json!([piece("read", b)])],
         &["call_0_0 read {\"path\":\"a\"}", "call_0_1 read {\"path\":\"b\"}"],
     );
-    // The name with every piece, after a placeholder, and the whole again: one call each.
+    // The name with every piece, after an empty value, and the whole again: one call each.
     check_calls(&[json!([piece("read", "{\"path\":")]), json!([piece("read", "\"a\"}")])], &[three[0]]);
     check_calls(
         &[json!([piece("read", "{}")]), json!([piece("read", a)])],

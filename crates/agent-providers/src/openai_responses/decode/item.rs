@@ -197,9 +197,9 @@ impl Item {
     /// Emits the part of the whole arguments of a call that has not been emitted yet.
     pub(super) fn fill_call(&mut self, whole: &str, sink: &mut EventSink<'_>) {
         let Kind::Call(call) = &self.kind else { return };
-        // A placeholder is followed by the arguments, and the reader of the arguments leaves it out.
-        let placeholder = EMPTY_ARGUMENTS.iter().any(|text| call.said.is(text));
-        let rest = call.said.rest(whole).or_else(|| placeholder.then_some(whole));
+        // An empty value is followed by the arguments, and the reader of the arguments leaves it out.
+        let is_empty = EMPTY_ARGUMENTS.iter().any(|text| call.said.is(text));
+        let rest = call.said.rest(whole).or_else(|| is_empty.then_some(whole));
         if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             self.more(0, rest, sink);
         }

@@ -194,7 +194,7 @@ pub(in crate::openai_responses::decode) enum Cut {
     ByLimit,
 }
 
-/// Returns the arguments of a call's item, unless they are empty or a placeholder. The vendor calls those of a custom tool
+/// Returns the arguments of a call's item, unless they are empty. The vendor calls those of a custom tool
 /// `input`, and some servers send both members.
 pub(super) fn arguments(item: &Map<String, Value>) -> Option<String> {
     ["arguments", "input"].into_iter().find_map(|name| match item.get(name)? {

@@ -315,11 +315,11 @@ fn arguments_are_found_wherever_a_server_puts_them() {
             vec![arguments(0, &A[..5]), arguments(0, &A[5..]), whole(A), done(0, item(json!(A))), ended()],
         ),
         (
-            "a placeholder first",
+            "an empty value first",
             vec![added(0, item(json!("{}"))), arguments(0, A), whole(A), done(0, item(json!(A))), ended()],
         ),
         (
-            "a placeholder as a delta",
+            "an empty value as a delta",
             vec![added(0, item(json!(""))), arguments(0, "{}"), done(0, item(json!(A))), ended()],
         ),
         ("an object", vec![added(0, item(json!(""))), done(0, item(json!({"path": "a.txt"}))), ended()]),

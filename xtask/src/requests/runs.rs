@@ -7,12 +7,12 @@ use agent_core::{
 use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
-use super::answers::Answer;
+use super::answers::{Answer, own_id};
 use super::scene::{
     azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex, vertex_claude,
 };
 use super::tools::{self, PIXEL};
-use super::{Body, collect};
+use super::{Body, collect, own_ids};
 use crate::server::Server;
 
 /// Calls of every kind at once: whole, with a picture as result, of nothing; with thinking and text before.
@@ -122,6 +122,7 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT, CUT]);
         let agent = relay.get_or_insert_with(|| agent(model.clone()));
         agent.switch_provider(model.clone())?;
+        let before = own_ids(&agent.history(), &model).len();
         let picture = Content::image(PIXEL, "image/png");
         let said = vec![Content::text("Go on."), Content::text(""), picture];
         agent.chat(vec![agent_core::Message::user_content(said)]).await?;
@@ -129,15 +130,14 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
             agent.chat("And then?").await.is_err(),
             "a reply that broke off was taken for a whole one"
         );
-        let sent = collect(server, &model, &base, &format!("relay-from-{from}"), 4)?;
-        // Later legs repeat the ids, which the loop replaces.
-        match leg {
-            0 => bodies.extend(with_own_ids(sent, &[CALLS, WRONG_CALLS])),
-            _ if leg == ring.len() => {
-                bodies.extend(sent.into_iter().map(|body| owning(body, &[CALLS, WRONG_CALLS])))
-            }
-            _ => bodies.extend(sent),
+        let after = own_ids(&agent.history(), &model);
+        let mut sent = collect(server, &model, &base, &format!("relay-from-{from}"), 4)?;
+        // The first request comes before the calls of this leg, the second behind the first of them.
+        for (body, count) in sent.iter_mut().zip([0, CALLS.calls.len(), usize::MAX, usize::MAX]) {
+            let count = before.saturating_add(count).min(after.len());
+            body.own_ids = after.iter().take(count).cloned().collect();
         }
+        bodies.extend(sent);
         from.clone_from(&model.provider);
     }
     Ok(bodies)
@@ -154,7 +154,7 @@ fn with_own_ids(bodies: Vec<Body>, answers: &[Answer]) -> Vec<Body> {
 fn owning(mut body: Body, answers: &[Answer]) -> Body {
     let google = matches!(body.api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
     let has_ids = body.api != ApiProtocol::OllamaChat;
-    let ids = answers.iter().flat_map(|answer| answer.calls).map(|(id, ..)| (*id).to_owned());
+    let ids = answers.iter().flat_map(|answer| answer.calls).map(|(id, ..)| own_id(body.api, id));
     body.own_ids = ids.filter(|id| has_ids && !(google && id.contains('|'))).collect();
     body
 }

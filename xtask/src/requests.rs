@@ -13,7 +13,9 @@ mod tools;
 
 use std::path::{Path, PathBuf};
 
-use agent_core::{ApiProtocol, CancellationToken, ModelConfig, StreamProvider as _};
+use agent_core::{
+    ApiProtocol, AssistantMessage, CancellationToken, History, ModelConfig, StopReason, StreamProvider as _,
+};
 use agent_providers::ProviderRegistry;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -59,6 +61,8 @@ struct Body {
     path: String,
     bytes: Vec<u8>,
     json: Value,
+    /// The ids of calls that this model wrote earlier in the conversation.
+    own_ids: Vec<String>,
 }
 
 /// Writes the files; `false` when a body breaks a rule.
@@ -134,8 +138,20 @@ async fn play(server: &Server, scene: Scene) -> anyhow::Result<Body> {
         .stream(&request, &mut |_| {}, &CancellationToken::new())
         .await
         .context("the request was refused before it was sent, or its answer was not understood")?;
-    let mut bodies = collect(server, &model, &base, &scene.what, 1)?;
-    bodies.pop().context("nothing arrived")
+    let mut body = collect(server, &model, &base, &scene.what, 1)?.pop().context("nothing arrived")?;
+    body.own_ids = own_ids(&request.history, &model);
+    Ok(body)
+}
+
+/// The ids of the calls that this model wrote, oldest first, as far as its API sends ids. Those that the library made are not
+/// among them.
+fn own_ids(history: &History, model: &ModelConfig) -> Vec<String> {
+    let whole =
+        |reply: &&AssistantMessage| !matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted);
+    let replies = history.units().filter_map(|unit| unit.reply()).filter(whole).filter(|r| r.is_by(model));
+    let ids = replies.flat_map(|reply| reply.tool_calls()).map(|call| call.id.as_str().to_owned());
+    let is_made = |id: &String| id.starts_with("google-fc-") || id.starts_with("vertex-fc-");
+    ids.filter(|id| model.api != ApiProtocol::OllamaChat && !is_made(id)).collect()
 }
 
 /// What arrived under an address, which must be as much as was to be sent.
@@ -152,7 +168,16 @@ fn collect(
         let json = serde_json::from_slice(&bytes)
             .with_context(|| format!("{what}: the body is no JSON: {}", String::from_utf8_lossy(&bytes)))?;
         let (vendor, id) = (model.provider.clone(), model.id.clone());
-        Ok(Body { api: model.api, vendor, model: id, what: what.to_owned(), path, bytes, json })
+        Ok(Body {
+            api: model.api,
+            vendor,
+            model: id,
+            what: what.to_owned(),
+            path,
+            bytes,
+            json,
+            own_ids: Vec::new(),
+        })
     };
     received.into_iter().map(body).collect()
 }

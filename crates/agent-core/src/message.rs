@@ -19,6 +19,7 @@ pub(crate) mod content;
 mod deferred;
 mod document;
 pub mod overflow;
+mod text_call;
 mod tokens;
 mod usage;
 

@@ -60,7 +60,7 @@ impl Protocol for Bedrock {
         let url = config::endpoint(&request.model, self.source.as_ref())?;
         config::auth(request, self.source.as_ref())?;
         let body = encode::body(request)?;
-        Ok(HttpRequest { url, headers: config::headers(), body })
+        Ok(HttpRequest { url, headers: config::headers(&request.model)?, body })
     }
 
     fn framing(&self) -> Framing {

@@ -53,6 +53,15 @@ impl CallIds {
     }
 }
 
+/// Returns whether this library made an id: here, or in the loop for an id that the history has already.
+pub(crate) fn is_made(id: &str) -> bool {
+    const HASH: usize = 12;
+    let Some(rest) = id.strip_prefix("call_") else { return false };
+    let number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let hash = rest.len() == HASH && rest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    hash || rest.split_once('_').is_some_and(|(before, made)| number(before) && number(made))
+}
+
 /// The prefix of numbered ids, which differs per API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Prefix {

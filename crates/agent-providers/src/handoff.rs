@@ -1,8 +1,9 @@
 //! The rules for sending a reply to a model that did not write it.
 //!
-//! The same rules apply to every protocol. Thinking and signatures are sent only to the model that created them, tool-call ids
-//! are rewritten to a form that the target accepts, images become text for models without image input, and blank text is
-//! omitted. Each rule depends only on one unit and the request, so that encoded units can be cached (see [`wire_key`]).
+//! The same rules apply to every protocol. Thinking and signatures are sent only to the model that created them. The ids of a
+//! model's own calls go back to it byte for byte; other ids are rewritten to a form that the target accepts. Images become
+//! text for models without image input, and blank text is omitted. Each rule depends only on one unit and the request, so
+//! that encoded units can be cached (see [`wire_key`]).
 //!
 //! Failed units ([`UnitKind::Failed`](agent_core::UnitKind::Failed)) are never sent; see [`Handoff::shows`].
 
@@ -13,6 +14,7 @@ use agent_core::{
     TextContent, ThinkingContent, ToolCallId, Unit, UnitKind, WireKey,
 };
 
+use crate::call_ids;
 use crate::pictures;
 
 #[cfg(test)]
@@ -134,10 +136,18 @@ impl<'r> Handoff<'r> {
         reply.is_by(&self.request.model)
     }
 
-    /// Returns the id under which a call and its result are sent. An acceptable id is unchanged. Any other consists of its
-    /// acceptable characters and a hash of the whole id, so that different ids remain different. The result depends only on
-    /// the id, so a call and its result remain paired.
-    pub(crate) fn call_id<'i>(&self, id: &'i ToolCallId) -> Cow<'i, str> {
+    /// Returns whether an id goes back unchanged because the target itself wrote it, whatever the rules for other ids are.
+    pub(crate) fn is_own_id(&self, reply: &AssistantMessage, id: &ToolCallId) -> bool {
+        self.same_model(reply) && !id.as_str().is_empty() && !call_ids::is_made(id.as_str())
+    }
+
+    /// Returns the id under which a call of `reply` and its result are sent. An id that the target wrote is unchanged, and so is
+    /// an acceptable one. Any other consists of its acceptable characters and a hash of the whole id, so that different ids
+    /// remain different. The result depends only on the reply and the id, so a call and its result remain paired.
+    pub(crate) fn call_id<'i>(&self, reply: &AssistantMessage, id: &'i ToolCallId) -> Cow<'i, str> {
+        if self.is_own_id(reply, id) {
+            return Cow::Borrowed(id.as_str());
+        }
         let id = id.as_str();
         if self.ids.accepts(id) {
             return Cow::Borrowed(id);

@@ -3,7 +3,8 @@
 //! Most vendors count cached tokens as a part of the prompt and reasoning as a part of the output, but some count them
 //! beside it, and no member of a reply states it. The numbers show it: a part is never larger than its whole, and
 //! the total is the sum of the counts that do not overlap. [`disjoint`] chooses the reading with the fewest deviations from
-//! the vendor's usual one that fits both, so that no token is lost and none is counted twice.
+//! the vendor's usual one that fits both, so that no token is lost and none is counted twice. Gateways estimate the tokens of
+//! thinking with another tokenizer: where the estimate alone contradicts the total, the total decides.
 
 use agent_core::Usage;
 
@@ -23,6 +24,8 @@ pub(crate) struct Said {
     pub(crate) cache_read: Option<u64>,
     /// Tokens of the prompt that were put into the cache.
     pub(crate) cache_write: Option<u64>,
+    /// Tokens of the prompt that are sound. Some vendors count them beside the prompt.
+    pub(crate) audio: Option<u64>,
     /// Tokens of thinking.
     pub(crate) reasoning: Option<u64>,
     /// Where the vendor usually counts cached tokens.
@@ -31,6 +34,18 @@ pub(crate) struct Said {
     pub(crate) thinking: Place,
     /// What the reply contains.
     pub(crate) reply: Reply,
+    /// What the total rests on.
+    pub(crate) basis: Basis,
+}
+
+/// What a total rests on.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Basis {
+    /// Only its own statement.
+    #[default]
+    Stated,
+    /// A price that the vendor charges and states with it.
+    Charged,
 }
 
 /// Where a vendor counts a part.
@@ -106,11 +121,16 @@ struct Counts {
 impl Counts {
     /// Returns whether no part is larger than its whole.
     fn fit(&self, reading: Reading) -> bool {
-        let (read, _) = reading.read.split(self.read);
-        let (write, _) = reading.write.split(self.write);
         let (reasoning, _) = reading.reasoning.split(self.reasoning);
         let thinking = self.reply == Reply::OnlyThinking && self.output > 0;
-        read.saturating_add(write) <= self.prompt && (reasoning <= self.output || thinking)
+        self.fit_prompt(reading) && (reasoning <= self.output || thinking)
+    }
+
+    /// Returns whether no part of the prompt is larger than the prompt.
+    fn fit_prompt(&self, reading: Reading) -> bool {
+        let (read, _) = reading.read.split(self.read);
+        let (write, _) = reading.write.split(self.write);
+        read.saturating_add(write) <= self.prompt
     }
 
     /// Returns the sum of the counts that do not overlap.
@@ -133,8 +153,9 @@ impl Counts {
 
 /// Returns the counts in disjoint categories.
 ///
-/// Tokens that only the total contains are added to the output, because vendors that leave a count out leave out that of
-/// hidden thinking. This needs both the prompt and the output, because the total must not replace one of them.
+/// Tokens that only the total contains are the sound of the prompt, if there are as many. Otherwise they are added to the
+/// output, because vendors that leave a count out leave out that of hidden thinking. This needs both the prompt and the
+/// output, because the total must not replace one of them.
 pub(crate) fn disjoint(said: &Said) -> Usage {
     let counts = Counts {
         prompt: said.prompt.unwrap_or(0),
@@ -151,10 +172,17 @@ pub(crate) fn disjoint(said: &Said) -> Usage {
     });
     let total = said.total.filter(|_| said.prompt.is_some() && said.output.is_some());
     let mut fitting = readings.into_iter().filter(|reading| counts.fit(*reading));
-    let exact = fitting.clone().find(|reading| Some(counts.sum(*reading)) == total);
+    let is_exact = |reading: &Reading| Some(counts.sum(*reading)) == total;
+    let exact = fitting.clone().find(is_exact);
+    // An estimate is wrong by a part of the count, not by a multiple of it.
+    let estimated = said.basis == Basis::Charged || counts.reasoning <= counts.output.saturating_mul(3) / 2;
+    let by_total = |r: &Reading| estimated && counts.fit_prompt(*r) && is_exact(r);
+    let exact = exact.or_else(|| readings.into_iter().find(by_total));
     // With every part beside its whole, the numbers always fit.
     let beside = Reading { read: Place::Beside, write: Place::Beside, reasoning: Place::Beside };
     let reading = exact.or_else(|| fitting.next()).unwrap_or(beside);
     let rest = total.unwrap_or(0).saturating_sub(counts.sum(reading));
-    counts.usage(reading).combine(&Usage::new(0, rest, 0, 0))
+    let heard = said.audio.filter(|audio| *audio == rest || (*audio > counts.prompt && *audio <= rest));
+    let heard = heard.unwrap_or(0);
+    counts.usage(reading).combine(&Usage::new(heard, rest - heard, 0, 0))
 }

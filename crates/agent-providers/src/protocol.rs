@@ -107,8 +107,14 @@ pub(crate) trait Decode: Send {
         false
     }
 
-    /// Returns whether the end of the body is the only end mark. A body that breaks off is then an error, even if a reason
-    /// to stop was decoded.
+    /// Returns whether the protocol's end of the reply was decoded. A connection that is lost before it is an error, even if a
+    /// reason to stop was decoded, because gateways send one with every piece.
+    fn has_ended(&self) -> bool {
+        self.is_complete()
+    }
+
+    /// Returns whether the end of the body is the only end mark. A body that does not end is then an error, even if a reason to
+    /// stop was decoded and nothing more comes.
     fn ends_with_body(&self) -> bool {
         false
     }

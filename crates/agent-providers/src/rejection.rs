@@ -10,7 +10,7 @@ use agent_core::provider::error::classify_kind;
 use agent_core::provider::overflow;
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
 use agent_core::{Completion, StopReason};
-use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError};
+use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderError, ThinkingLevel};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -244,13 +244,25 @@ fn is_error(value: &Value) -> bool {
     }
 }
 
-/// Returns the end of a reply that has an end mark and no stop reason. `spoke` states whether it has any block.
+/// What a reply contains at its end.
+#[cfg(any(feature = "anthropic", feature = "bedrock"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spoken {
+    /// No block.
+    Nothing,
+    /// Blocks, without a call or with one whose end is missing.
+    Blocks,
+    /// Calls, each with its end.
+    Calls,
+}
+
+/// Returns the end of a reply that has an end mark and no stop reason.
 ///
 /// # Errors
 /// Returns an error that can be retried if the reply is empty.
 #[cfg(any(feature = "anthropic", feature = "bedrock"))]
-pub(crate) fn unreasoned(target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
-    if spoke {
+pub(crate) fn unreasoned(target: &Target, spoken: Spoken) -> Result<Completion, ProviderError> {
+    if spoken != Spoken::Nothing {
         return Ok(Completion::new(StopReason::Stop));
     }
     Err(target.fail(ErrorKind::Network, "the reply ended without content and without a stop reason", None))
@@ -287,7 +299,7 @@ pub(crate) fn read(request: &ModelRequest, rejection: &Rejection<'_>) -> Provide
     let kind = vendor.meaning(Some(status));
     let mut context = ErrorContext::new(vendor.message).with_status(status);
     context.code = vendor.code.or(vendor.kind);
-    context.advice = advice(kind, model);
+    context.advice = advice(kind, model).or_else(|| setting(request, &context.message));
     ProviderError::new(kind, context)
 }
 
@@ -301,6 +313,27 @@ pub(crate) fn advice(kind: ErrorKind, model: &ModelConfig) -> Option<String> {
         ErrorKind::Quota => Some(format!("check plan, credit and limits of the {} account", model.provider)),
         _ => None,
     }
+}
+
+/// Texts by which servers refuse a member of a request.
+const REFUSES: &[&str] =
+    &["not support", "unsupported", "unknown", "unrecognized", "not allowed", "not permitted"];
+
+/// Returns advice about the setting that a server refuses in this text, if the request has it.
+pub(crate) fn setting(request: &ModelRequest, message: &str) -> Option<String> {
+    let text = message.to_lowercase();
+    if !REFUSES.iter().any(|phrase| text.contains(phrase)) {
+        return None;
+    }
+    let level = request.options.thinking_level;
+    if level != ThinkingLevel::Off && (text.contains("think") || text.contains("reasoning")) {
+        let level = level.as_str();
+        return Some(format!(
+            "the request asks for the thinking level {level}; set the level to off, in the command with --thinking off"
+        ));
+    }
+    let is_heat = request.options.temperature.is_some() && text.contains("temperature");
+    is_heat.then(|| "leave out the temperature of the request".to_owned())
 }
 
 fn key_advice(model: &ModelConfig) -> String {

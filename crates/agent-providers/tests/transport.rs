@@ -183,10 +183,41 @@ async fn a_stream_that_breaks_off_is_a_network_error_and_what_had_arrived_is_kep
 async fn a_stream_that_breaks_after_its_end_was_said_is_complete() {
     let finished =
         "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"},\"finish_reason\":\"stop\"}]}\n\n";
-    for last in [Act::Cut, Act::End] {
-        let (outcome, _server) = outcome(vec![sse(), piece(finished), last]).await;
+    let done = format!("{finished}data: [DONE]\n\n");
+    // A server without `[DONE]` ends the body.
+    for script in [vec![sse(), piece(&done), Act::Cut], vec![sse(), piece(finished), Act::End]] {
+        let (outcome, _server) = outcome(script).await;
         assert_eq!(outcome.message().text(), "x");
     }
+    // A reason to stop is no end: gateways send one with every piece.
+    let (outcome, _server) = outcome(vec![sse(), piece(finished), Act::Cut]).await;
+    assert_error(outcome.error(), ErrorKind::Network, &["broke"]);
+}
+
+/// Two calls, each in a chunk with a reason to stop, cut at every byte after the first.
+#[tokio::test]
+async fn a_connection_that_is_lost_between_two_calls_is_no_reply_with_one() {
+    let chunk = |n: usize| {
+        format!(
+            "data: {}\n\n",
+            serde_json::json!({"id": "g", "choices": [{"index": 0, "finish_reason": "tool_calls", "delta": {"tool_calls":
+                [{"index": n, "id": format!("t{n}"), "type": "function", "function": {"name": "f", "arguments": "{}"}}]}}]})
+        )
+    };
+    let (first, second) = (chunk(0), chunk(1));
+    for at in (0..second.len()).step_by(20) {
+        let body = format!("{first}{}", &second[..at]);
+        let (outcome, _server) = outcome(vec![sse(), piece(&body), Act::Cut]).await;
+        assert_error(outcome.error(), ErrorKind::Network, &[]);
+        assert!(outcome.error().is_retryable());
+        // A body that ends as it should, but within a piece.
+        if at > "data: {".len() {
+            let (outcome, _server) = self::outcome(vec![sse(), piece(&body), Act::End]).await;
+            assert_error(outcome.error(), ErrorKind::Network, &["broke off"]);
+        }
+    }
+    let (outcome, _server) = outcome(vec![sse(), piece(&format!("{first}{second}")), Act::End]).await;
+    assert_eq!(outcome.message().tool_calls().count(), 2);
 }
 
 /// REQ-072.

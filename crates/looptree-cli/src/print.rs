@@ -102,8 +102,15 @@ async fn work(
             return Ok(Exit::Unread);
         }
     }
+    if watched.ended == Some(Ended::Completed) && watched.call_in_text {
+        screen.error_line(
+            "warning: the answer ends with the call of a tool that the model wrote as text; it was not executed, because its \
+             tool is unknown or its arguments are not whole. Start the model's server with its parser for tool calls, or \
+             choose another model",
+        );
+    }
     Ok(match watched.ended {
-        Some(Ended::Completed) if watched.cut_off => Exit::Failed,
+        Some(Ended::Completed) if watched.cut_off || watched.call_in_text => Exit::Failed,
         Some(Ended::Completed) => Exit::Done,
         _ if screen.is_gone() => Exit::Unread,
         Some(Ended::Aborted) if watched.interrupted => Exit::Interrupted,

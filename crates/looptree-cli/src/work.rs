@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::time::{Duration, Instant};
 
 use looptree::event::{Ended, NumberedEvent};
-use looptree::message::Cost;
 use looptree::message::StopReason;
+use looptree::message::{AssistantMessage, Cost};
 use looptree::prelude::*;
 use looptree::{EventReceiver, Message, Question, Usage};
 use tokio::sync::mpsc::{Receiver, channel};
@@ -25,6 +25,8 @@ pub(crate) struct Watched {
     pub(crate) interrupted: bool,
     /// Whether the last reply reached the output limit of the model.
     pub(crate) cut_off: bool,
+    /// Whether the last reply ends with a call of a tool that the model wrote as text, so that nothing executed it.
+    pub(crate) call_in_text: bool,
 }
 
 impl Watched {
@@ -34,6 +36,7 @@ impl Watched {
             AgentEvent::MessageEnd { message, superseded: false, .. } if message.role() == "assistant" => {
                 self.answer = message.text();
                 let reply = message.as_llm().and_then(Message::as_assistant);
+                self.call_in_text = reply.is_some_and(AssistantMessage::ends_with_call_in_text);
                 self.cut_off = reply.is_some_and(|reply| reply.stop_reason == StopReason::Length);
             }
             AgentEvent::AgentEnd(end) => self.ended = Some(end.ended),

@@ -165,6 +165,10 @@ fn end(protocol: &str, expected: &Expected, fired: &mut Vec<&'static str>) -> Wa
         return WantedEnd::Complete(by_calls(StopReason::Stop, expected, fired), None);
     };
     let Some(reason) = stop_reason(word) else {
+        if !expected.tool_calls.is_empty() && !is_withheld(word) {
+            fired.push(CALLS_DECIDE);
+            return WantedEnd::Complete(StopReason::ToolUse, expected.stop_sequence.clone());
+        }
         fired.push(UNKNOWN_STOP);
         return WantedEnd::Failed(ErrorKind::Api, Some(word.to_owned()));
     };
@@ -193,6 +197,7 @@ const FAILURE_WORDS: &[&str] = &[
     "insufficient_system_resource",
     "MALFORMED_FUNCTION_CALL",
     "MALFORMED_RESPONSE",
+    "UNEXPECTED_TOOL_CALL",
     "malformed_model_output",
     "malformed_tool_use",
 ];
@@ -200,8 +205,21 @@ const FAILURE_WORDS: &[&str] = &[
 /// The vendors' stop words; no two vendors use one word in two meanings.
 fn stop_reason(word: &str) -> Option<StopReason> {
     match word {
-        "end_turn" | "stop_sequence" | "compaction" | "stop" | "end" | "eos" | "eos_token" | "complete"
-        | "completed" | "load" | "unload" | "STOP" | "1" => Some(StopReason::Stop),
+        "end_turn"
+        | "stop_sequence"
+        | "compaction"
+        | "stop"
+        | "end"
+        | "eos"
+        | "eos_token"
+        | "complete"
+        | "completed"
+        | "incomplete:max_messages"
+        | "incomplete:steered"
+        | "load"
+        | "unload"
+        | "STOP"
+        | "1" => Some(StopReason::Stop),
         "max_tokens"
         | "MAX_TOKENS"
         | "2"
@@ -210,10 +228,18 @@ fn stop_reason(word: &str) -> Option<StopReason> {
         | "model_context_window_exceeded"
         | "incomplete"
         | "incomplete:max_output_tokens" => Some(StopReason::Length),
-        "tool_use" | "tool_calls" | "function_call" | "FUNCTION_CALL" => Some(StopReason::ToolUse),
+        "tool_use" | "tool_calls" | "tool_call" | "function_call" | "FUNCTION_CALL" => {
+            Some(StopReason::ToolUse)
+        }
         "pause_turn" | "CONTINUATION" => Some(StopReason::Paused),
         _ => None,
     }
+}
+
+/// Gemini's words for a reply that it withheld. Its calls are not executed.
+fn is_withheld(word: &str) -> bool {
+    let words = ["RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "LANGUAGE", "MODEL_ARMOR"];
+    words.contains(&word) || word.contains("SAFETY") || word.starts_with("IMAGE_")
 }
 
 fn by_calls(reason: StopReason, expected: &Expected, fired: &mut Vec<&'static str>) -> StopReason {

@@ -20,6 +20,16 @@ pub(super) struct Answer {
     pub(super) cut: bool,
 }
 
+/// The id as a server of this protocol can have written it. Two of them take nothing but letters, digits, _ and -.
+pub(super) fn own_id(api: ApiProtocol, id: &str) -> String {
+    let is_strict = matches!(
+        api,
+        ApiProtocol::AnthropicMessages | ApiProtocol::AnthropicVertex | ApiProtocol::BedrockConverseStream
+    );
+    let fits = |c: char| !is_strict || c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars().map(|c| if fits(c) { c } else { '-' }).collect()
+}
+
 impl Answer {
     /// A text and nothing else.
     pub(super) const fn text(text: &'static str) -> Self {
@@ -82,7 +92,7 @@ impl Answer {
         }
         for (id, name, arguments) in self.calls {
             block(
-                json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
+                json!({"type": "tool_use", "id": own_id(ApiProtocol::AnthropicMessages, id), "name": name, "input": {}}),
                 &[json!({"type": "input_json_delta", "partial_json": arguments})],
             );
         }
@@ -151,6 +161,7 @@ impl Answer {
             block(None, &[json!({"text": self.text})]);
         }
         for (id, name, arguments) in self.calls {
+            let id = own_id(ApiProtocol::BedrockConverseStream, id);
             let start = json!({"toolUse": {"toolUseId": id, "name": name}});
             block(Some(start), &[json!({"toolUse": {"input": arguments}})]);
         }

@@ -21,8 +21,21 @@ pub(super) struct Law {
     pub(super) broken: fn(&Body) -> Option<String>,
 }
 
+/// Returns whether an id of a call is one that the model itself wrote, which goes back whatever the rules for others are.
+fn is_own_id(body: &Body, id: &Value) -> bool {
+    body.own_ids.iter().any(|own| own == text(id))
+}
+
 /// Laws of every protocol.
 const COMMON: &[Law] = &[
+    Law {
+        says: "the ids of the model's own calls go back byte for byte",
+        broken: |body| {
+            let written = body.json.to_string();
+            let missing = |id: &&String| !written.contains(&Value::from(id.as_str()).to_string());
+            body.own_ids.iter().find(missing).cloned()
+        },
+    },
     Law {
         says: "a model without eyes gets no picture",
         broken: |body| {

@@ -7,6 +7,7 @@ use agent_core::{
 use anyhow::Context as _;
 use serde_json::json;
 
+use super::answers;
 use super::tools::PIXEL;
 
 /// The end of every conversation: what the model is to answer.
@@ -329,15 +330,24 @@ pub(super) fn with_tools(author: &ModelConfig) -> anyhow::Result<Past> {
 /// Calls with ids that no other vendor takes, arguments that are no object, a tool that never was, thinking that was
 /// withheld, blocks that only the author knows.
 pub(super) fn strange(author: &ModelConfig) -> anyhow::Result<Past> {
-    let long = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(40));
-    let like = format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(41));
+    let long = |n: usize| format!("call_{}|fc_{}", "7".repeat(60), "é".repeat(n));
+    strange_with(author, [long(40), long(41), "functions.note:2".to_owned(), "chatcmpl-tool-ü".to_owned()])
+}
+
+/// The same by the model that is asked, which wrote the ids in the form of its own server.
+pub(super) fn own_strange(author: &ModelConfig) -> anyhow::Result<Past> {
+    let id = |n: usize| answers::own_id(author.api, &format!("functions.note:{n}"));
+    strange_with(author, [id(0), id(1), id(2), id(3)])
+}
+
+fn strange_with(author: &ModelConfig, [long, like, third, fourth]: [String; 4]) -> anyhow::Result<Past> {
     let mut reply = vec![Content::redacted_thinking("d2l0aGhlbGQ=")];
     reply.extend(opaque(author));
     reply.extend([
         Content::tool_call(long, "plan_trip", json!({"from": {"town": "東京"}, "stops": []})),
         Content::tool_call(like, "no such tool!", json!({"x": 1})),
-        Content::tool_call("functions.note:2", "note", ToolArguments::from_text("{\"half\": ")),
-        Content::tool_call("chatcmpl-tool-ü", "note", json!([1, 2])),
+        Content::tool_call(third, "note", ToolArguments::from_text("{\"half\": ")),
+        Content::tool_call(fourth, "note", json!([1, 2])),
     ]);
     let results = vec![
         (vec![Content::text("東京 → 東京")], false),

@@ -7,12 +7,12 @@ use agent_core::{
 use agent_providers::ProviderRegistry;
 use anyhow::Context as _;
 
-use super::answers::Answer;
+use super::answers::{Answer, own_id};
 use super::scene::{
     azure, chat, claude, gemini, gpt, gpt_responses, llama, on_bedrock, vertex, vertex_claude,
 };
 use super::tools::{self, PIXEL};
-use super::{Body, collect};
+use super::{Body, collect, own_ids};
 use crate::server::Server;
 
 /// Calls of every kind at once: whole, with a picture as result, of nothing; with thinking and text before.
@@ -89,7 +89,8 @@ pub(super) async fn with_tools(server: &Server, api: ApiProtocol) -> anyhow::Res
         Err(_) => {}
     }
     agent.chat("Is that all? 🤔").await?;
-    bodies.extend(collect(server, &first, &base, "run", 5)?);
+    let sent = collect(server, &first, &base, "run", 5)?;
+    bodies.extend(with_own_ids(sent, &[CALLS, WRONG_CALLS]));
     for (leg, model) in (1..).zip(models) {
         let (model, base) = at(server, model, leg, &[CALLS, THOUGHT]);
         agent.switch_provider(model.clone())?;
@@ -121,6 +122,7 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
         let (model, base) = at(server, model.clone(), leg, &[CALLS, WRONG_CALLS, THOUGHT, CUT]);
         let agent = relay.get_or_insert_with(|| agent(model.clone()));
         agent.switch_provider(model.clone())?;
+        let before = own_ids(&agent.history(), &model).len();
         let picture = Content::image(PIXEL, "image/png");
         let said = vec![Content::text("Go on."), Content::text(""), picture];
         agent.chat(vec![agent_core::Message::user_content(said)]).await?;
@@ -128,10 +130,33 @@ pub(super) async fn relay(server: &Server, start: usize) -> anyhow::Result<Vec<B
             agent.chat("And then?").await.is_err(),
             "a reply that broke off was taken for a whole one"
         );
-        bodies.extend(collect(server, &model, &base, &format!("relay-from-{from}"), 4)?);
+        let after = own_ids(&agent.history(), &model);
+        let mut sent = collect(server, &model, &base, &format!("relay-from-{from}"), 4)?;
+        // The first request comes before the calls of this leg, the second behind the first of them.
+        for (body, count) in sent.iter_mut().zip([0, CALLS.calls.len(), usize::MAX, usize::MAX]) {
+            let count = before.saturating_add(count).min(after.len());
+            body.own_ids = after.iter().take(count).cloned().collect();
+        }
+        bodies.extend(sent);
         from.clone_from(&model.provider);
     }
     Ok(bodies)
+}
+
+/// The bodies of a conversation, of which each has the calls of the answers before it.
+fn with_own_ids(bodies: Vec<Body>, answers: &[Answer]) -> Vec<Body> {
+    let before = |n: usize| answers.get(..n).unwrap_or(answers);
+    bodies.into_iter().enumerate().map(|(n, body)| owning(body, before(n))).collect()
+}
+
+/// A body of a conversation in which its model gave these answers. Ollama's API has no ids, and a server of Gemini's
+/// protocol gives none of this form.
+fn owning(mut body: Body, answers: &[Answer]) -> Body {
+    let google = matches!(body.api, ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex);
+    let has_ids = body.api != ApiProtocol::OllamaChat;
+    let ids = answers.iter().flat_map(|answer| answer.calls).map(|(id, ..)| own_id(body.api, id));
+    body.own_ids = ids.filter(|id| has_ids && !(google && id.contains('|'))).collect();
+    body
 }
 
 fn agent(model: ModelConfig) -> BasicAgent {

@@ -89,7 +89,7 @@ fn common(
             r.system_prompt = "Plan well.".into();
         }),
         scene("own-history-without-tools", thinks, past::with_tools(thinks)?.end()?, |_| {}),
-        scene("own-strange-history", thinks, past::strange(thinks)?.end()?, |r| {
+        scene("own-strange-history", thinks, past::own_strange(thinks)?.end()?, |r| {
             r.tools = tools::definitions();
         }),
         scene("files", thinks, files::with_files(thinks)?.end()?, |r| r.tools = tools::definitions()),

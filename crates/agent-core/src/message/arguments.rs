@@ -9,20 +9,24 @@ use serde_json::Value;
 
 use crate::value_depth::{self, MAX_ARGUMENT_VALUES, has_more_values};
 
+mod nearly;
+
 /// The maximum number of bytes of arguments that an error message quotes.
 pub const MAX_ARGUMENTS_SHOWN: usize = 2_048;
 
 /// The arguments of a tool call.
 ///
-/// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that
-/// is not JSON remains unchanged: the result of the call is an error that quotes it, and the call is never executed
-/// with repaired arguments.
+/// The text is stored as the model sent it and parsed at most once, on demand. An empty text means `{}`. A text that is
+/// nearly JSON is read if it can mean only one thing, for example with single quotes or a raw line end in a string; the
+/// text itself remains as the evidence. Any other text that is not JSON is not executed: the result of the call is an error
+/// that quotes it.
 ///
 /// ```
 /// use agent_core::ToolArguments;
-/// let arguments = ToolArguments::from_text(r#"{ "city": "Oslo" }"#);
+/// let arguments = ToolArguments::from_text("{'city': 'Oslo'}");
 /// assert_eq!(arguments.value()?["city"], "Oslo");
-/// assert_eq!(arguments.text(), r#"{ "city": "Oslo" }"#);
+/// assert_eq!(arguments.text(), "{'city': 'Oslo'}");
+/// assert_eq!(arguments.object_text(), r#"{"city":"Oslo"}"#);
 /// assert!(ToolArguments::from_text("{\"city\": \"Os").value().is_err());
 /// # Ok::<(), String>(())
 /// ```
@@ -33,14 +37,64 @@ pub struct ToolArguments {
 
 struct Inner {
     text: Box<str>,
-    value: OnceLock<Result<Value, Box<str>>>,
+    reading: Reading,
+    value: OnceLock<Result<Parsed, Box<str>>>,
+}
+
+/// How a text that is not JSON is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reading {
+    /// As what it must mean.
+    Nearly,
+    /// Not at all, because a part of it is missing.
+    Exact,
+}
+
+struct Parsed {
+    value: Value,
+    /// The value as JSON, if the text itself is not.
+    json: Option<Box<str>>,
+}
+
+impl Inner {
+    fn new(text: Box<str>, reading: Reading) -> Self {
+        Self { text, reading, value: OnceLock::new() }
+    }
+
+    fn parse(&self) -> Result<Parsed, Box<str>> {
+        let text = if self.text.trim().is_empty() { "{}" } else { &*self.text };
+        if has_more_values(text.as_bytes(), MAX_ARGUMENT_VALUES) {
+            return Err(format!("there are more than {MAX_ARGUMENT_VALUES} values").into());
+        }
+        let (value, json) = match serde_json::from_str(text) {
+            Ok(value) => (value, None),
+            Err(error) => {
+                let json = (self.reading == Reading::Nearly).then(|| nearly::object(text)).flatten();
+                let read = json.and_then(|json| Some((serde_json::from_str(&json).ok()?, json)));
+                let (value, json) = read.ok_or_else(|| error.to_string().into_boxed_str())?;
+                tracing::debug!(bytes = text.len(), "read arguments that are nearly JSON");
+                (value, Some(json.into_boxed_str()))
+            }
+        };
+        if value_depth::is_too_deep(&value) {
+            return Err(value_depth::too_deep().into());
+        }
+        Ok(Parsed { value, json })
+    }
 }
 
 impl ToolArguments {
     /// Creates arguments from the text that a model sent.
     #[must_use]
     pub fn from_text(text: impl Into<Box<str>>) -> Self {
-        Self { inner: Arc::new(Inner { text: text.into(), value: OnceLock::new() }) }
+        Self { inner: Arc::new(Inner::new(text.into(), Reading::Nearly)) }
+    }
+
+    /// Creates arguments from a text whose end is missing, because a limit cut the reply. Unless the text is JSON, it has no
+    /// value.
+    #[must_use]
+    pub fn cut_short(text: impl Into<Box<str>>) -> Self {
+        Self { inner: Arc::new(Inner::new(text.into(), Reading::Exact)) }
     }
 
     /// Returns the text as the model sent it. It may be empty.
@@ -62,17 +116,26 @@ impl ToolArguments {
     /// nested deeper than [`MAX_VALUE_DEPTH`](crate::MAX_VALUE_DEPTH) or holds more than
     /// [`MAX_ARGUMENT_VALUES`](crate::MAX_ARGUMENT_VALUES) values.
     pub fn value(&self) -> Result<&Value, String> {
-        let parsed = self.inner.value.get_or_init(|| {
-            if has_more_values(self.json_text().as_bytes(), MAX_ARGUMENT_VALUES) {
-                return Err(format!("there are more than {MAX_ARGUMENT_VALUES} values").into());
-            }
-            let value = serde_json::from_str(self.json_text()).map_err(|e| e.to_string().into_boxed_str())?;
-            if value_depth::is_too_deep(&value) { Err(value_depth::too_deep().into()) } else { Ok(value) }
-        });
-        parsed.as_ref().map_err(ToString::to_string)
+        self.parsed().map(|parsed| &parsed.value).map_err(ToString::to_string)
     }
 
-    /// Returns whether the text is a JSON object, the only form that providers accept in a request.
+    fn parsed(&self) -> Result<&Parsed, &str> {
+        self.inner.value.get_or_init(|| self.inner.parse()).as_ref().map_err(|error| &**error)
+    }
+
+    /// Returns the arguments as the text of a JSON object, the only form that providers accept in a request: the text as the
+    /// model sent it if it is one, and `{}` if it means none.
+    #[must_use]
+    pub fn object_text(&self) -> &str {
+        match self.parsed() {
+            Ok(Parsed { value: Value::Object(_), json }) => {
+                json.as_deref().unwrap_or_else(|| self.json_text())
+            }
+            _ => "{}",
+        }
+    }
+
+    /// Returns whether the value is a JSON object.
     #[must_use]
     pub fn is_object(&self) -> bool {
         self.value().is_ok_and(Value::is_object)
@@ -92,12 +155,14 @@ impl From<Value> for ToolArguments {
             return Self {
                 inner: Arc::new(Inner {
                     text: "".into(),
+                    reading: Reading::Exact,
                     value: OnceLock::from(Err(value_depth::too_deep().into())),
                 }),
             };
         }
         let text = value.to_string().into_boxed_str();
-        Self { inner: Arc::new(Inner { text, value: OnceLock::from(Ok(value)) }) }
+        let value = OnceLock::from(Ok(Parsed { value, json: None }));
+        Self { inner: Arc::new(Inner { text, reading: Reading::Exact, value }) }
     }
 }
 
@@ -194,7 +259,9 @@ impl ToolArguments {
         text: Option<String>,
     ) -> Result<Self, E> {
         match (text, value) {
-            (Some(text), _) => Ok(Self::from_text(text)),
+            // A text that had no value when it was written gets none later, so that the same bytes are sent again.
+            (Some(text), None) => Ok(Self::cut_short(text)),
+            (Some(text), Some(_)) => Ok(Self::from_text(text)),
             (None, Some(value)) => Ok(Self::from(value)),
             (None, None) => Err(E::missing_field("arguments")),
         }

@@ -51,6 +51,9 @@ const PHRASES: &[&str] = &[
     "when the context overflows",
 ];
 
+/// The phrase of a limit per period that this request alone exceeds. No wait helps, only a shorter request.
+const TOO_LARGE_ALONE: &str = "request too large for";
+
 /// Phrases of throttling. A text that contains one of them is not an overflow.
 const THROTTLING: &[&str] = &[
     "throttling error",
@@ -86,7 +89,7 @@ const QUOTA: &[&str] =
 #[must_use]
 pub fn is_context_overflow(status: u16, message: &str) -> bool {
     if status == 429 {
-        return false;
+        return message.to_lowercase().contains(TOO_LARGE_ALONE);
     }
     if matches!(status, 400 | 413) && message.trim().is_empty() {
         return true;
@@ -94,17 +97,20 @@ pub fn is_context_overflow(status: u16, message: &str) -> bool {
     (status == 413 && !is_throttling_text(message)) || is_overflow_text(message)
 }
 
-/// Returns whether a text alone says that the conversation is too long. Texts about throttling never count.
+/// Returns whether a text alone says that the conversation is too long. Texts about throttling count only if the one request
+/// exceeds the limit.
 #[must_use]
 pub fn is_overflow_text(message: &str) -> bool {
     let text = message.to_lowercase();
-    !contains_any(&text, THROTTLING) && PHRASES.iter().any(|p| matches_phrase(&text, p))
+    text.contains(TOO_LARGE_ALONE)
+        || (!contains_any(&text, THROTTLING) && PHRASES.iter().any(|p| matches_phrase(&text, p)))
 }
 
 /// Returns whether a text says that the client sends too many requests or tokens per period.
 #[must_use]
 pub fn is_throttling_text(message: &str) -> bool {
-    contains_any(&message.to_lowercase(), THROTTLING)
+    let text = message.to_lowercase();
+    !text.contains(TOO_LARGE_ALONE) && contains_any(&text, THROTTLING)
 }
 
 /// Returns whether a text says that credit or quota is exhausted.

@@ -52,7 +52,7 @@ pub struct ModelConfig {
     pub anthropic_auth: AnthropicAuth,
     /// The cloud region, for Vertex and Bedrock.
     pub region: Option<String>,
-    /// The cloud project, for Vertex AI.
+    /// The cloud project, for Vertex AI and Bedrock.
     pub project: Option<String>,
     /// The facts that the caller has set by a method.
     pub(super) set: SetFacts,

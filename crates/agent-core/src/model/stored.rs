@@ -30,6 +30,7 @@ const PLAIN_HEADERS: &[&str] = &[
     "openai-organization",
     "openai-project",
     "user-agent",
+    "x-amzn-bedrock-projectidentifier",
     "x-goog-user-project",
     "x-title",
 ];

@@ -291,7 +291,7 @@ impl std::error::Error for ErrorContext {
 /// Classifies an HTTP status and a vendor text.
 #[must_use]
 pub fn classify_kind(status: u16, message: &str) -> ErrorKind {
-    if status == 429 || status == 402 {
+    if status == 402 || (status == 429 && !overflow::is_context_overflow(status, message)) {
         return if overflow::is_quota_text(message) || status == 402 {
             ErrorKind::Quota
         } else {

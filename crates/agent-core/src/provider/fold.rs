@@ -233,6 +233,12 @@ impl ReplyLog {
         log.contents(log.entries.len(), Block::complete)
     }
 
+    /// Returns the blocks of a reply that a limit cut, perhaps in the arguments of a call.
+    fn cut_content(&self) -> Vec<Content> {
+        let log = lock(&self.shared);
+        log.contents(log.entries.len(), |block| Block { ended: false, ..block }.complete())
+    }
+
     /// Returns the blocks of an interrupted reply. Calls whose end had not arrived are dropped, and so are blocks
     /// without visible content.
     #[must_use]
@@ -253,7 +259,10 @@ impl ReplyLog {
     /// vendor reported, unless the output limit cut it.
     #[must_use]
     pub fn finish(&self, provider: &str, requested: &str, completion: &Completion) -> AssistantMessage {
-        let content = self.content();
+        let content = match completion.stop_reason {
+            StopReason::Length => self.cut_content(),
+            _ => self.content(),
+        };
         let calls = content.iter().any(|c| matches!(c, Content::ToolCall(_)));
         let stop_reason = match completion.stop_reason {
             StopReason::Stop | StopReason::Paused if calls => StopReason::ToolUse,
@@ -494,10 +503,16 @@ impl Block<'_> {
                 ))
             }
             Kind::Redacted => Some(Content::redacted_thinking(self.signature.unwrap_or_default())),
-            Kind::CallId => Some(Content::ToolCall(
-                ToolCall::new(ToolCallId::from(self.id), self.name, ToolArguments::from_text(self.text))
-                    .with_signature(self.signature),
-            )),
+            Kind::CallId => {
+                // A call whose end never came has lost a part of its arguments.
+                let arguments = if self.ended {
+                    ToolArguments::from_text(self.text)
+                } else {
+                    ToolArguments::cut_short(self.text)
+                };
+                let call = ToolCall::new(ToolCallId::from(self.id), self.name, arguments);
+                Some(Content::ToolCall(call.with_signature(self.signature)))
+            }
             Kind::Opaque => Some(Content::opaque(self.name, self.value.unwrap_or_default())),
             Kind::TextSignature
             | Kind::Citation

@@ -4,8 +4,8 @@ use agent_core::compat::SeedSetters as _;
 use agent_core::compat::SeedVerbs as _;
 use agent_core::testing::{ScriptedReply, ScriptedTool, transcript};
 use agent_core::{
-    AgentMessage, AgentTool, ContextConfig, Message, StopReason, ToolArguments, ToolContext, ToolError,
-    ToolResult,
+    AgentMessage, AgentTool, BasicAgent, ContextConfig, Message, ModelConfig, StopReason, ToolArguments,
+    ToolContext, ToolError, ToolResult,
 };
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -129,6 +129,52 @@ async fn arguments_that_are_not_json_are_shown_and_not_run() {
     let result = result(&run(&agent).await);
     assert!(result.is_error && said(&result).contains(sent), "{result:?}");
     assert!(tool.calls().is_empty());
+}
+
+/// A file whose line ends a local model wrote as they are, and the same arguments twice.
+#[tokio::test]
+async fn arguments_that_are_nearly_json_run_as_what_they_mean_and_go_back_as_json() {
+    for sent in ["{'city': 'Oslo\n2'}", "{\"city\":\"Oslo\n2\"}", r#"{"city":"Oslo\n2"}{"city":"Oslo\n2"}"#] {
+        let model =
+            model([ScriptedReply::call("a", "weather", ToolArguments::from_text(sent)), "done".into()]);
+        let tool = weather();
+        let agent = agent(&model).with_tools(boxed([tool.clone()]));
+        assert!(!result(&run(&agent).await).is_error, "{sent}");
+        assert_eq!(tool.calls(), [json!({"city": "Oslo\n2"})], "{sent}");
+        let saved: Value = serde_json::from_str(&agent.save_messages().unwrap()).unwrap();
+        assert!(saved.to_string().contains(&json!(sent).to_string()), "the evidence is saved: {saved}");
+    }
+}
+
+/// Calls in the text are those of local models, and only what is certain is a call.
+#[tokio::test]
+async fn a_call_that_a_local_model_wrote_as_text_runs() {
+    let text = |name: &str| {
+        format!(
+            "Let me see.\n<tool_call>\n{{\"name\": \"{name}\", \"arguments\": {{\"city\": \"Oslo\"}}}}\n</tool_call>"
+        )
+    };
+    for (config, name, runs) in [
+        (ModelConfig::local("http://unused", "m", ""), "weather", true),
+        (ModelConfig::ollama("m"), "weather", true),
+        (ModelConfig::local("http://unused", "m", ""), "other", false),
+        (ModelConfig::anthropic("m", "M", "k"), "weather", false),
+    ] {
+        let model = model([text(name).as_str().into(), "done".into()]);
+        let tool = weather();
+        let agent = BasicAgent::new(config).with_provider(model.clone()).with_tools(boxed([tool.clone()]));
+        let events = run(&agent).await;
+        assert_eq!(tool.calls().len(), usize::from(runs), "{name}");
+        assert_eq!(model.requests().len(), 1 + usize::from(runs));
+        let reply = agent.history().messages().nth(1).cloned().unwrap();
+        let reply = reply.as_llm().and_then(Message::as_assistant).cloned().unwrap();
+        if runs {
+            assert_eq!((reply.text().as_str(), said(&result(&events)).is_empty()), ("Let me see.", false));
+            assert!(!reply.tool_calls().next().unwrap().id.as_str().is_empty());
+        } else {
+            assert_eq!((reply.text(), reply.ends_with_call_in_text()), (text(name), true));
+        }
+    }
 }
 
 /// B-091.

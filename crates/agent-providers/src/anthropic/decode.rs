@@ -19,7 +19,7 @@ use super::{error, extras, wire};
 use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
-use crate::rejection::{Target, VendorError};
+use crate::rejection::{Spoken, Target, VendorError};
 use crate::server_tools::ServerCalls;
 use crate::shape::Shape;
 use crate::surrogates::Surrogates;
@@ -38,6 +38,8 @@ pub(crate) struct Decoder {
     open: Vec<Open>,
     /// The number of blocks begun so far.
     begun: u32,
+    /// What the ended blocks are.
+    spoken: Spoken,
     usage: PartialUsage,
     /// The calls of the vendor's own tools.
     calls: ServerCalls,
@@ -71,6 +73,7 @@ impl Decoder {
             surrogates: Surrogates::default(),
             open: Vec::new(),
             begun: 0,
+            spoken: Spoken::Nothing,
             usage: PartialUsage::default(),
             calls: ServerCalls::default(),
             stop: Stop::default(),
@@ -260,7 +263,9 @@ impl Decoder {
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
         if let Some(place) = self.open.iter().rposition(|o| o.at == at) {
-            self.open.remove(place).end(&mut self.calls, sink);
+            let open = self.open.remove(place);
+            self.spoken = open.added_to(self.spoken);
+            open.end(&mut self.calls, sink);
         }
     }
 
@@ -315,9 +320,12 @@ impl Decode for Decoder {
             return Err(error::cut(&self.target));
         }
         for open in std::mem::take(&mut self.open) {
-            open.end(&mut self.calls, sink);
+            self.spoken = Spoken::Blocks;
+            if !(self.stop.is_cut() && open.is_call()) {
+                open.end(&mut self.calls, sink);
+            }
         }
-        let completion = self.stop.completion(&self.target, self.begun > 0)?;
+        let completion = self.stop.completion(&self.target, self.spoken)?;
         if let Some(data) = self.container.take() {
             let index = self.begun;
             sink(StreamEvent::Opaque { index, kind: extras::CONTAINER, data: &data });

@@ -173,8 +173,8 @@ impl Usage<'_> {
         self.server_tool_use.given()?.web_search_requests.known()
     }
 
-    /// Returns the tokens of the model calls that the counts of the reply leave out: a compaction, or an adviser. `reply` is
-    /// the sum of the counts of the reply.
+    /// Returns the tokens of the model calls that the counts of the reply leave out: a compaction, an adviser, or a model that
+    /// declined before another one answered. `reply` is the sum of the counts of the reply.
     pub(super) fn extra(&self, reply: &agent_core::Usage, sink: &mut EventSink<'_>) -> agent_core::Usage {
         let none = agent_core::Usage::default();
         let Some(list) = self.iterations.filter(|list| list.get() != "null") else { return none };
@@ -182,14 +182,18 @@ impl Usage<'_> {
             token_count::report(1, sink);
             return none;
         };
-        let sum = |calls: &mut dyn Iterator<Item = &Iteration<'_>>| {
-            calls.fold(none, |sum, call| sum.combine(&call.usage()))
-        };
-        let all = sum(&mut calls.iter());
-        if all.total_tokens == reply.total_tokens {
-            return none;
-        }
-        sum(&mut calls.iter().filter(|call| call.kind.as_str() != "message"))
+        let all = calls.iter().fold(none, |sum, call| sum.combine(&call.usage()));
+        // The counts of the reply are a part of the sum if the list has the call that wrote it.
+        let is_listed = calls.iter().any(|call| matches!(call.kind.as_str(), "message" | "fallback_message"));
+        let counted = if is_listed { *reply } else { none };
+        let rest = |all: u64, counted: u64| all.saturating_sub(counted);
+        agent_core::Usage::new(
+            rest(all.input, counted.input),
+            rest(all.output, counted.output),
+            rest(all.cache_read, counted.cache_read),
+            rest(all.cache_write, counted.cache_write),
+        )
+        .with_long_cache_write(rest(all.cache_write_long, counted.cache_write_long))
     }
 }
 

@@ -9,7 +9,7 @@ use agent_core::{ErrorContext, ErrorKind, ModelConfig, ModelRequest, ProviderErr
 use aws_sdk_bedrockruntime::config::endpoint::{DefaultResolver, Params, ResolveEndpoint};
 use futures_util::FutureExt as _;
 use http::header::{ACCEPT, AUTHORIZATION, USER_AGENT};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::source::Source;
@@ -162,10 +162,23 @@ fn path(id: &str) -> String {
     format!("/model/{}/converse-stream", utf8_percent_encode(id.trim(), ESCAPED))
 }
 
+/// The header that names the project to which the use of a model is assigned.
+const PROJECT: HeaderName = HeaderName::from_static("x-amzn-bedrock-projectidentifier");
+
 /// Returns the protocol's headers. The SDK adds its user agent and the signature when the request is sent.
-pub(super) fn headers() -> HeaderMap {
+///
+/// # Errors
+/// Returns an error if the model's project cannot be the value of a header.
+pub(super) fn headers(model: &ModelConfig) -> Result<HeaderMap, ProviderError> {
     let mut headers = request::json_headers();
     headers.remove(USER_AGENT);
     headers.insert(ACCEPT, HeaderValue::from_static("application/vnd.amazon.eventstream"));
-    headers
+    if let Some(project) = model.project.as_deref().map(str::trim).filter(|project| !project.is_empty()) {
+        let value = HeaderValue::from_str(project).map_err(|_| {
+            let message = format!("the project {project:?} cannot be sent in a header");
+            refuse(model, ErrorKind::Other, &message, "set the model's project to the id that Bedrock shows")
+        })?;
+        headers.insert(PROJECT, value);
+    }
+    Ok(headers)
 }

@@ -22,7 +22,7 @@ use super::wire;
 use crate::claude::MAX_OPEN_BLOCKS;
 use crate::claude::usage::PartialUsage;
 use crate::protocol::{Decode, Flow, Frame};
-use crate::rejection::Target;
+use crate::rejection::{Spoken, Target};
 use crate::server_tools::ServerCalls;
 use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
@@ -45,6 +45,8 @@ pub(super) struct Decoder {
     open: Vec<Open>,
     /// The number of blocks begun so far.
     begun: u32,
+    /// What the ended blocks are.
+    spoken: Spoken,
     usage: PartialUsage,
     /// The calls of the vendor's own tools.
     calls: ServerCalls,
@@ -75,6 +77,7 @@ impl Decoder {
             surrogates: Surrogates::default(),
             open: Vec::new(),
             begun: 0,
+            spoken: Spoken::Nothing,
             usage: PartialUsage::default(),
             calls: ServerCalls::default(),
             stop: Stop::default(),
@@ -310,7 +313,9 @@ impl Decoder {
 
     fn end(&mut self, at: u64, sink: &mut EventSink<'_>) {
         if let Some(place) = self.open.iter().rposition(|o| o.at == at) {
-            self.open.remove(place).end(&mut self.calls, sink);
+            let open = self.open.remove(place);
+            self.spoken = open.added_to(self.spoken);
+            open.end(&mut self.calls, sink);
         }
     }
 
@@ -364,6 +369,10 @@ impl Decode for Decoder {
         if self.complete { Ok(Flow::More) } else { Err(error::unreadable(&self.target, cause)) }
     }
 
+    fn has_ended(&self) -> bool {
+        self.complete
+    }
+
     fn failed(&mut self, frame: Frame<'_>) -> ProviderError {
         error::exception(&self.target, frame.event.unwrap_or_default(), frame.data)
     }
@@ -392,8 +401,11 @@ impl Decode for Decoder {
             return Err(error::cut(&self.target));
         }
         for open in std::mem::take(&mut self.open) {
-            open.end(&mut self.calls, sink);
+            self.spoken = Spoken::Blocks;
+            if !(self.stop.is_cut() && open.is_call()) {
+                open.end(&mut self.calls, sink);
+            }
         }
-        self.stop.completion(&self.target, self.begun > 0)
+        self.stop.completion(&self.target, self.spoken)
     }
 }

@@ -211,7 +211,7 @@ fn write_tools(
 }
 
 /// Returns the names of the tools that were called in the conversation if the request has no tools, because the API
-/// requires tools in every conversation with calls.
+/// requires tools in every conversation with calls. The calls of Amazon's own tools, which go back to their model, count.
 fn called(request: &ModelRequest) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let none = request.tools.is_empty() || request.options.tool_choice == agent_core::ToolChoice::None;
@@ -220,15 +220,21 @@ fn called(request: &ModelRequest) -> BTreeSet<String> {
     }
     for unit in request.history.units().filter(|u| Handoff::shows(u)) {
         for content in unit.reply().into_iter().flat_map(|reply| &reply.content) {
-            if let Content::ToolCall(call) = content {
-                names.insert(handoff::tool_name(call.name.as_str()));
+            match content {
+                Content::ToolCall(call) => _ = names.insert(handoff::tool_name(call.name.as_str())),
+                Content::Opaque(block) if !has_tools(request) => {
+                    let own = unit.reply().is_some_and(|reply| reply.is_by(&request.model));
+                    let name = block.data.get("toolUse").and_then(|call| call.get("name")?.as_str());
+                    names.extend(name.filter(|_| own).map(handoff::tool_name));
+                }
+                _ => {}
             }
         }
     }
     names
 }
 
-/// The tools do not depend on the model, so all models of this protocol share their encoded form.
+/// The tools depend only on the model's family, so all models of one share their encoded form.
 fn write_list(
     out: &mut Vec<u8>,
     request: &ModelRequest,
@@ -238,10 +244,12 @@ fn write_list(
 ) {
     out.push(b'[');
     let start = out.len();
-    let key = WireKey::new(&[request.model.api.as_str(), "tools"]);
+    let family = Family::of(&request.model);
+    let root = if family == Family::Nova { "tools of three members" } else { "tools" };
+    let key = WireKey::new(&[request.model.api.as_str(), root]);
     request.tools.wire().with(
         key,
-        || encode_tools(request.tools.definitions()),
+        || encode_tools(request.tools.definitions(), family),
         |encoded| out.extend_from_slice(encoded.bytes()),
     );
     if out.len() > start {
@@ -249,10 +257,10 @@ fn write_list(
     }
     write_server_tools(out, request);
     for name in called.iter().filter(|_| request.tools.is_empty()) {
-        write_tool(out, name, GONE, &Value::Null);
+        write_tool(out, name, GONE, &Value::Null, family);
     }
     if let Format::Tool { name, schema, description } = format {
-        write_tool(out, name, description, schema);
+        write_tool(out, name, description, schema, family);
     }
     out.push(b']');
 }
@@ -273,16 +281,16 @@ fn write_server_tools(out: &mut Vec<u8>, request: &ModelRequest) {
     }
 }
 
-fn encode_tools(definitions: &[ToolDefinition]) -> Encoded {
+fn encode_tools(definitions: &[ToolDefinition], family: Family) -> Encoded {
     let mut out = Vec::new();
     for definition in definitions {
-        write_tool(&mut out, &definition.name, &definition.description, &definition.parameters);
+        write_tool(&mut out, &definition.name, &definition.description, &definition.parameters, family);
     }
     Encoded::new(out, [])
 }
 
 /// Writes a tool, preceded by a comma unless it is the first.
-fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value) {
+fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Value, family: Family) {
     if out.last() == Some(&b'}') {
         out.push(b',');
     }
@@ -293,15 +301,14 @@ fn write_tool(out: &mut Vec<u8>, name: &str, description: &str, parameters: &Val
         spec.field("description", description);
     }
     let mut input = Members::open(spec.key("inputSchema"));
-    // Nova accepts only these three members at the root.
-    let whole = declared(parameters);
-    let mut schema = Members::open(input.key("json"));
-    for key in ["type", "properties", "required"] {
-        if let Some(value) = whole.get(key) {
-            schema.field(key, value);
-        }
+    let mut schema = declared(parameters);
+    if family == Family::Nova
+        && let Some(members) = schema.as_object_mut()
+    {
+        // Nova accepts only these three members at the root.
+        members.retain(|key, _| matches!(key.as_str(), "type" | "properties" | "required"));
     }
-    schema.close();
+    input.field("json", &schema);
     input.close();
     spec.close();
     tool.close();

@@ -35,7 +35,7 @@ pub(super) fn rejected(request: &ModelRequest, rejection: &Rejection<'_>) -> Pro
     let kind = kind_of(Some(rejection.status), code.unwrap_or_default(), &message);
     Target::of(request).fail(kind, &message, code).map_context(|context| {
         context.status = Some(rejection.status);
-        context.advice = advice(kind, &message, request);
+        context.advice = advice(kind, &message, request).or_else(|| rejection::setting(request, &message));
     })
 }
 

@@ -15,11 +15,15 @@ pub(crate) struct PartialUsage {
 
 impl PartialUsage {
     /// Replaces the counts that are present: input, output, cache reads, cache writes, reasoning, and the cache writes with the
-    /// longer lifetime, which the cache writes include. The counts of a reply never decrease, so a 0 replaces nothing; some relays send it for a count that they do not know.
+    /// longer lifetime, which the cache writes include. A 0 is a count like any other. But no prompt is empty: counts with a
+    /// prompt of 0 are those of a relay that does not know them, and their zeros replace nothing.
     pub(crate) fn merge(&mut self, counts: [Tokens; 6], sink: &mut EventSink<'_>) {
         token_count::report(token_count::unreadable(&counts), sink);
+        let [input, _, cache_read, cache_write, ..] = counts;
+        let mut prompt = [input, cache_read, cache_write].into_iter().filter_map(Tokens::known).peekable();
+        let is_known = prompt.peek().is_none() || prompt.any(|count| count > 0);
         for (slot, count) in self.counts.iter_mut().zip(counts) {
-            *slot = count.known().filter(|count| *count > 0).unwrap_or(*slot);
+            *slot = count.known().filter(|count| is_known || *count > 0).unwrap_or(*slot);
         }
     }
 

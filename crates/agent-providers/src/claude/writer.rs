@@ -113,7 +113,7 @@ impl<'r, F: Form> Writer<'r, F> {
             Some(Message::User(message)) => self.user(&mut blocks, message),
             Some(Message::Assistant(reply)) => {
                 self.reply(&mut blocks, reply, part);
-                self.results(&mut blocks, unit.results());
+                self.results(&mut blocks, reply, unit.results());
             }
             _ => {}
         }
@@ -191,22 +191,27 @@ impl<'r, F: Form> Writer<'r, F> {
 
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall) {
         // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
-        let input = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        let input = call.arguments.object_text();
         let mark = self.rules.signature(reply, call.signature.as_deref());
-        let (id, name) = (self.rules.call_id(&call.id), handoff::tool_name(call.name.as_str()));
+        let (id, name) = (self.rules.call_id(reply, &call.id), handoff::tool_name(call.name.as_str()));
         self.form.call(out, &id, &name, input, mark);
     }
 
     /// All results of a reply form one user message.
-    fn results<'m>(&self, blocks: &mut Blocks, results: impl Iterator<Item = &'m ToolResultMessage>) {
+    fn results<'m>(
+        &self,
+        blocks: &mut Blocks,
+        reply: &AssistantMessage,
+        results: impl Iterator<Item = &'m ToolResultMessage>,
+    ) {
         blocks.open(USER);
         for result in results {
-            blocks.block(Marked::Yes, |out| self.result(out, result));
+            blocks.block(Marked::Yes, |out| self.result(out, reply, result));
         }
         blocks.close();
     }
 
-    fn result(&self, out: &mut Vec<u8>, result: &ToolResultMessage) {
+    fn result(&self, out: &mut Vec<u8>, reply: &AssistantMessage, result: &ToolResultMessage) {
         let mut inner = Blocks::new(F::TEXT, F::MARK);
         for content in &result.content {
             match content {
@@ -219,6 +224,7 @@ impl<'r, F: Form> Writer<'r, F> {
         let note =
             self.rules.result_note(&result.content).filter(|_| !result.is_error || inner.out.is_empty());
         inner.text(note);
-        self.form.result(out, &self.rules.call_id(&result.tool_call_id), &inner.out, result.is_error);
+        let id = self.rules.call_id(reply, &result.tool_call_id);
+        self.form.result(out, &id, &inner.out, result.is_error);
     }
 }

@@ -336,8 +336,13 @@ impl Decode for Decoder {
     }
 
     fn finish(&mut self, sink: &mut EventSink<'_>) -> Result<Completion, ProviderError> {
+        if self.open.is_some() {
+            self.stop.call_is_open();
+        }
         let completion = self.stop.completion()?;
-        self.close_call(sink);
+        if completion.stop_reason != StopReason::Length {
+            self.close_call(sink);
+        }
         self.blocks.close(sink);
         if completion.stop_reason == StopReason::Paused
             && let Some(token) = self.stop.token()

@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
-use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::prompt_usage::{self, Basis, Place, Reply, Said};
 use crate::token_count::{self, Counts, Tokens};
 
 /// Metadata of a reply beside its parts: sources, citations and pages that were read, and the token with which a further
@@ -98,10 +98,12 @@ impl Usage {
             total: self.total_token_count.known(),
             cache_read: self.cached_content_token_count.known(),
             cache_write: None,
+            audio: None,
             reasoning: self.thoughts_token_count.known(),
             cache: Place::Inside,
             thinking: Place::Beside,
             reply: Reply::Visible,
+            basis: Basis::Stated,
         }))
     }
 

@@ -49,7 +49,7 @@ fn a_reply_is_ones_own_only_when_provider_protocol_and_model_agree() {
 #[track_caller]
 fn check_id(id: &str, expect: &str) {
     let request = request(true);
-    assert_eq!(Handoff::new(&request, RULE).call_id(&ToolCallId::from(id)), expect);
+    assert_eq!(Handoff::new(&request, RULE).call_id(&foreign(), &ToolCallId::from(id)), expect);
 }
 
 #[test]
@@ -60,7 +60,23 @@ fn an_acceptable_id_stays_and_any_other_is_rewritten() {
     let rules = Handoff::new(&request, RULE);
     for id in ["call|1", "call.1", "", "ä", &"x".repeat(65)] {
         let id = ToolCallId::from(id);
-        assert!(matches!(rules.call_id(&id), Cow::Owned(_)), "{id}");
+        assert!(matches!(rules.call_id(&foreign(), &id), Cow::Owned(_)), "{id}");
+    }
+}
+
+#[test]
+fn an_id_goes_back_to_the_model_that_wrote_it_as_it_came() {
+    let request = request(true);
+    for rule in [RULE, IdRule::word(40), IdRule { max: 14, allow: |c| c.is_ascii_alphanumeric() }] {
+        let rules = Handoff::new(&request, rule);
+        for id in ["functions.weather:0", "resp_1:call_0", "call|1", "ä", " ", &"x".repeat(200)] {
+            assert_eq!(rules.call_id(&own(), &ToolCallId::from(id)), id);
+        }
+        // No model wrote these, so the rules apply.
+        for made in ["", "call_12_0", "call_0123456789ab"] {
+            let made = ToolCallId::from(made);
+            assert!(rule.accepts(&rules.call_id(&own(), &made)), "{made}");
+        }
     }
 }
 
@@ -69,7 +85,7 @@ fn an_acceptable_id_stays_and_any_other_is_rewritten() {
 fn a_long_id_with_a_bar_becomes_a_word_of_at_most_64_characters() {
     let request = request(true);
     let id = ToolCallId::from(format!("call_abc|{}", "fc+/=".repeat(90)));
-    let out = Handoff::new(&request, RULE).call_id(&id).into_owned();
+    let out = Handoff::new(&request, RULE).call_id(&foreign(), &id).into_owned();
     assert_eq!(out.len(), 64);
     assert!(out.starts_with("call_abc_fc___"), "{out}");
     assert!(RULE.accepts(&out));
@@ -82,7 +98,7 @@ fn ids_that_normalise_alike_stay_distinct() {
     let rules = Handoff::new(&request, RULE);
     let ids = ["call|1", "call.1", "call_1", "call 1", "call:1"];
     let out: BTreeSet<String> =
-        ids.iter().map(|id| rules.call_id(&ToolCallId::from(*id)).into_owned()).collect();
+        ids.iter().map(|id| rules.call_id(&foreign(), &ToolCallId::from(*id)).into_owned()).collect();
     assert_eq!(out.len(), ids.len());
 }
 
@@ -94,9 +110,10 @@ proptest! {
         for rule in [RULE, IdRule::word(40), IdRule { max: 14, allow: |c| c.is_ascii_alphanumeric() }] {
             let rules = Handoff::new(&request, rule);
             let (a, b) = (ToolCallId::from(a.as_str()), ToolCallId::from(b.as_str()));
-            let (x, y) = (rules.call_id(&a), rules.call_id(&b));
+            let other = foreign();
+            let (x, y) = (rules.call_id(&other, &a), rules.call_id(&other, &b));
             prop_assert!(rule.accepts(&x), "{x}");
-            prop_assert_eq!(rules.call_id(&a), x.clone());
+            prop_assert_eq!(rules.call_id(&other, &a), x.clone());
             prop_assert_eq!(a == b, x == y);
         }
     }

@@ -137,6 +137,8 @@ impl Decode for Decoder {
             "stop" | "load" | "unload" if self.called => StopReason::ToolUse,
             "stop" | "load" | "unload" => StopReason::Stop,
             "tool_calls" => StopReason::ToolUse,
+            // Whatever the word means, the model has made its calls.
+            _ if self.called => StopReason::ToolUse,
             _ => {
                 let context =
                     ErrorContext::new(format!("the answer ended for the unknown reason {reason:?}"));

@@ -1,7 +1,8 @@
 //! Assigns the pieces of a stream to tool calls.
 //!
 //! The `index` of a piece identifies its call. Some servers omit it, send ids late, change them or send none, repeat the
-//! name with every piece, or give every complete call the index 0. The rules here cover all of these.
+//! name with every piece, or give every complete call the index 0, with ids or without. The rules here cover all of these.
+//! Arguments that arrive several times are joined here and read once by [`ToolArguments`](agent_core::ToolArguments).
 
 use agent_core::provider::{MAX_REPLY_CALLS, ReplyLimit};
 use agent_core::{EventSink, StreamEvent};
@@ -28,6 +29,8 @@ struct OpenCall {
     block: u32,
     id: String,
     name: String,
+    /// Whether the tool takes a text, which shows no end.
+    is_text: bool,
     /// The arguments received so far, to distinguish a further piece from a further call.
     arguments: String,
 }
@@ -63,9 +66,50 @@ impl<'p> Piece<'p> {
     }
 }
 
+/// Whether a limit cut the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cut {
+    Nowhere,
+    /// Perhaps in a call. A call that is not whole has no end then.
+    ByLimit,
+}
+
 impl OpenCall {
     fn is_whole(&self) -> bool {
         serde_json::from_str::<IgnoredAny>(&self.arguments).is_ok()
+    }
+
+    fn has_only_empty_value(&self) -> bool {
+        matches!(self.arguments.trim(), "{}" | "null" | "\"\"" | "[]")
+    }
+
+    /// Returns whether nothing of the call is missing, as far as its arguments show: no brace and no string is open.
+    fn is_complete(&self) -> bool {
+        let (mut depth, mut in_string, mut escaped) = (0_i64, false, false);
+        for byte in self.arguments.bytes() {
+            match byte {
+                _ if escaped => escaped = false,
+                b'\\' if in_string => escaped = true,
+                b'"' => in_string = !in_string,
+                b'{' | b'[' if !in_string => depth += 1,
+                b'}' | b']' if !in_string => depth -= 1,
+                _ => {}
+            }
+        }
+        self.is_text || (depth <= 0 && !in_string)
+    }
+
+    /// Returns whether a piece that names a tool, without an id that tells calls apart, begins another call.
+    fn is_followed_by(&self, name: &str, arguments: &str) -> bool {
+        if self.name.is_empty() || name.is_empty() {
+            return false;
+        }
+        // The same tool again is the same call if its arguments are repeated, or were only announced.
+        self.name != name
+            || (!self.has_only_empty_value()
+                && arguments.starts_with('{')
+                && arguments != self.arguments
+                && self.is_whole())
     }
 }
 
@@ -73,6 +117,11 @@ impl Calls {
     /// Returns whether there is no call.
     pub(super) fn is_empty(&self) -> bool {
         self.open.is_empty()
+    }
+
+    /// Returns whether the reply has calls and nothing of them is missing.
+    pub(super) fn are_complete(&self) -> bool {
+        !self.open.is_empty() && self.open.iter().all(OpenCall::is_complete)
     }
 
     /// Applies a piece. `next` is the index of the next block of the reply.
@@ -86,7 +135,7 @@ impl Calls {
         sink: &mut EventSink<'_>,
     ) -> Result<(), ReplyLimit> {
         let Piece { wire, id, name, arguments, signature } = *piece;
-        let at = match self.find(wire, id, name) {
+        let at = match self.find(piece) {
             Some(at) => at,
             None if self.open.len() >= MAX_REPLY_CALLS => return Err(ReplyLimit::Calls),
             None => {
@@ -96,6 +145,7 @@ impl Calls {
                     block: *next,
                     id: id.to_owned(),
                     name: name.to_owned(),
+                    is_text: signature == Some(CUSTOM),
                     arguments: String::new(),
                 });
                 *next += 1;
@@ -128,13 +178,19 @@ impl Calls {
     }
 
     /// Returns the call to which a piece belongs, or `None` if it begins a new one.
-    fn find(&self, wire: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    fn find(&self, piece: &Piece<'_>) -> Option<usize> {
+        let Piece { wire, id, name, arguments, .. } = *piece;
         let other = |call: &OpenCall| !id.is_empty() && !call.id.is_empty() && call.id != id;
         if wire.is_some() {
             let at = self.open.iter().rposition(|c| c.wire == wire)?;
             let call = self.open.get(at)?;
-            // A new id and a name after complete arguments begin the next call under the same index.
-            let begins = other(call) && !name.is_empty() && call.is_whole();
+            // A new id and a name after complete arguments begin the next call under the same index. Without ids to compare,
+            // the name and the arguments decide.
+            let begins = if id.is_empty() || call.id.is_empty() {
+                call.is_followed_by(name, arguments)
+            } else {
+                other(call) && !name.is_empty() && call.is_whole()
+            };
             return (!begins).then_some(at);
         }
         if !id.is_empty()
@@ -147,19 +203,22 @@ impl Calls {
         let begins = if name.is_empty() {
             other(call)
         } else {
-            !call.name.is_empty() && (call.name != name || other(call) || call.is_whole())
+            let again = id.is_empty() && !call.has_only_empty_value() && arguments == call.arguments;
+            !call.name.is_empty() && (call.name != name || other(call) || (!again && call.is_whole()))
         };
         (!begins).then_some(at)
     }
 
-    /// Ends every call. A call without an id gets a generated one.
-    pub(super) fn end(&mut self, ids: &mut CallIds, sink: &mut EventSink<'_>) {
+    /// Ends every call that may be whole. A call without an id gets a generated one.
+    pub(super) fn end(&mut self, cut: Cut, ids: &mut CallIds, sink: &mut EventSink<'_>) {
         for call in self.open.drain(..) {
             if call.id.is_empty() {
                 let id = ids.fresh();
                 sink(StreamEvent::ToolCallStart { index: call.block, id: &id, name: &call.name });
             }
-            sink(StreamEvent::BlockEnd { index: call.block });
+            if cut == Cut::Nowhere || call.is_whole() {
+                sink(StreamEvent::BlockEnd { index: call.block });
+            }
         }
     }
 }

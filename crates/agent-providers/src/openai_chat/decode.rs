@@ -13,7 +13,7 @@ use agent_core::{
 };
 use serde_json::Value;
 
-use super::calls::{Calls, Piece};
+use super::calls::{Calls, Cut, Piece};
 use super::wire::{Body, Chunk, Delta, REASONING_DETAILS, REASONING_FIELDS};
 use crate::blocks::Blocks;
 use crate::call_ids::CallIds;
@@ -265,10 +265,10 @@ impl Decoder {
             .any(|d| d.get("signature").is_some_and(|s| !s.is_null()) || d.get("data").is_some())
     }
 
-    fn end(&mut self, sink: &mut EventSink<'_>) {
+    fn end(&mut self, cut: Cut, sink: &mut EventSink<'_>) {
         self.sources.emit(&self.blocks, sink);
         self.blocks.close(sink);
-        self.calls.end(&mut self.ids, sink);
+        self.calls.end(cut, &mut self.ids, sink);
         if self.details_matter() {
             let data = Value::Array(std::mem::take(&mut self.details));
             sink(StreamEvent::Opaque { index: self.blocks.next, kind: REASONING_DETAILS, data: &data });
@@ -314,7 +314,11 @@ impl Decode for Decoder {
         let ending = match &self.reason {
             None if self.done => Ending::Good(StopReason::Stop),
             None => return Err(end::ended_early()),
-            Some(reason) => Ending::of(reason)?,
+            Some(reason) => match Ending::of(reason) {
+                // Whatever the word means, the model has made its calls.
+                Err(_) if self.calls.are_complete() => Ending::Good(StopReason::ToolUse),
+                ending => ending?,
+            },
         };
         if !self.refusal.is_empty() {
             return Err(end::refused(&self.refusal));
@@ -324,7 +328,11 @@ impl Decode for Decoder {
             Ending::Broken => Err(end::broke(self.reason.as_deref())),
             Ending::Good(stop) => {
                 let called = !self.calls.is_empty();
-                self.end(sink);
+                // Gateways put a reason into every chunk, so without the end mark a call shows whether the reply is whole.
+                if called && !self.done && stop != StopReason::Length && !self.calls.are_complete() {
+                    return Err(end::ended_early());
+                }
+                self.end(if stop == StopReason::Length { Cut::ByLimit } else { Cut::Nowhere }, sink);
                 let stop = if called && stop == StopReason::Stop { StopReason::ToolUse } else { stop };
                 let completion = Completion::new(stop);
                 Ok(match self.reason.take() {

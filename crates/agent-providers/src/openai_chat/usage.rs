@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::prompt_usage::{self, Basis, Place, Reply, Said};
 use crate::token_count::{self, Counts, Tokens, largest};
 
 /// The token counts of a reply.
@@ -23,6 +23,8 @@ pub(super) struct Usage {
     output_tokens: Tokens,
     cache_read_input_tokens: Tokens,
     cache_creation_input_tokens: Tokens,
+    /// OpenRouter's price of the reply.
+    cost: Tokens,
     /// Perplexity's place for the tokens of thinking.
     reasoning_tokens: Tokens,
 }
@@ -31,6 +33,7 @@ pub(super) struct Usage {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 struct PromptDetails {
+    audio_tokens: Tokens,
     cached_tokens: Tokens,
     cache_write_tokens: Tokens,
 }
@@ -67,16 +70,20 @@ impl Usage {
                 self.cache_read_input_tokens,
             ]),
             cache_write: largest(&[details.cache_write_tokens, self.cache_creation_input_tokens]),
+            audio: details.audio_tokens.known(),
             reasoning: largest(&[completion.unwrap_or_default().reasoning_tokens, self.reasoning_tokens]),
             cache: if of_anthropic { Place::Beside } else { Place::Inside },
             thinking: Place::Inside,
             reply,
+            basis: if self.cost.known().is_some() { Basis::Charged } else { Basis::Stated },
         })
     }
 
     /// Returns how many counts are unreadable.
     pub(super) fn unreadable(&self) -> usize {
-        let prompt = |p: &PromptDetails| token_count::unreadable(&[p.cached_tokens, p.cache_write_tokens]);
+        let prompt = |p: &PromptDetails| {
+            token_count::unreadable(&[p.audio_tokens, p.cached_tokens, p.cache_write_tokens])
+        };
         let completion = |c: &CompletionDetails| token_count::unreadable(&[c.reasoning_tokens]);
         let here = token_count::unreadable(&[
             self.prompt_tokens,

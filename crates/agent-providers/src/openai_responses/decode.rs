@@ -26,7 +26,7 @@ use crate::shape::{Shape, Varying};
 use crate::surrogates::Surrogates;
 use crate::token_count;
 use end::Ending;
-use output::{Output, Place, Wants};
+use output::{Cut, Output, Place, Wants};
 use parts::List;
 
 /// The data of an event that some servers send at the end.
@@ -233,8 +233,9 @@ impl Decode for Decoder {
             self.output.seal(sink);
             return Err(error::cut());
         };
-        self.output.finish(sink);
-        let completion = ending.completion(self.output.refusal(), self.output.called())?;
+        let called = if ending.is_known() { self.output.called() } else { self.output.called_whole() };
+        self.output.finish(if ending.is_cut() { Cut::ByLimit } else { Cut::Nowhere }, sink);
+        let completion = ending.completion(self.output.refusal(), called)?;
         Ok(completion.with_cache_miss(self.cache_miss.take()))
     }
 }

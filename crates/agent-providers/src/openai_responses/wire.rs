@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::json::{Count, Text};
-use crate::prompt_usage::{self, Place, Reply, Said};
+use crate::prompt_usage::{self, Basis, Place, Reply, Said};
 use crate::token_count::{self, Counts, Tokens};
 
 /// An event of the stream.
@@ -175,10 +175,12 @@ impl Usage {
             total: self.total_tokens.known(),
             cache_read: input.cached_tokens.known(),
             cache_write: input.cache_write_tokens.known(),
+            audio: None,
             reasoning: output.reasoning_tokens.known(),
             cache: Place::Inside,
             thinking: Place::Inside,
             reply,
+            basis: Basis::Stated,
         });
         usage.with_long_cache_write(long.min(usage.cache_write))
     }

@@ -50,8 +50,6 @@ fn the_total_shows_that_a_part_stands_beside_its_whole() {
 #[test]
 fn a_part_larger_than_its_whole_stands_beside_it() {
     check(&said([9, 2, 0, 0, 0, 25]), [9, 27, 0, 0, 25]);
-    // The total of this gateway contradicts its own counts.
-    check(&said([9, 2, 11, 0, 0, 25]), [9, 27, 0, 0, 25]);
     check(&said([235, 12, 0, 373, 0, 0]), [235, 12, 373, 0, 0]);
     check(&said([235, 12, 247, 373, 0, 0]), [235, 12, 373, 0, 0]);
     check(&said([7, 5, 0, 0, 2_161, 0]), [7, 5, 0, 2_161, 0]);
@@ -64,9 +62,31 @@ fn a_part_larger_than_its_whole_stands_beside_it() {
 fn the_completion_of_a_reply_of_thinking_is_its_reasoning() {
     let tokenizers = said([43, 10, 53, 0, 0, 11]);
     check(&Said { reply: Reply::OnlyThinking, ..tokenizers }, [43, 10, 0, 0, 10]);
-    check(&tokenizers, [43, 21, 0, 0, 11]);
+    check(&tokenizers, [43, 10, 0, 0, 10]);
     let none = said([43, 0, 0, 0, 0, 11]);
     check(&Said { reply: Reply::OnlyThinking, ..none }, [43, 11, 0, 0, 11]);
+}
+
+/// OpenRouter estimates the tokens of thinking and charges for the completion.
+#[test]
+fn the_total_decides_against_an_estimate_of_thinking() {
+    check(&said([22, 105, 127, 0, 0, 112]), [22, 105, 0, 0, 105]);
+    // Against a count of several times the completion only a price decides.
+    check(&said([9, 2, 11, 0, 0, 25]), [9, 27, 0, 0, 25]);
+    check(&Said { basis: Basis::Charged, ..said([9, 2, 11, 0, 0, 25]) }, [9, 2, 0, 0, 2]);
+    check(&said([100, 10, 110, 60, 0, 12]), [40, 10, 60, 0, 10]);
+}
+
+/// Mistral counts the sound of a prompt beside it.
+#[test]
+fn sound_that_only_the_total_contains_is_a_part_of_the_prompt() {
+    let heard = |row, audio| Said { audio: Some(audio), ..said(row) };
+    check(&heard([11, 15, 401, 9, 0, 0], 375), [377, 15, 9, 0, 0]);
+    // OpenAI counts it in the prompt.
+    check(&heard([400, 15, 415, 0, 0, 0], 375), [400, 15, 0, 0, 0]);
+    // Other tokens that only the total contains are output.
+    check(&heard([400, 15, 500, 0, 0, 0], 375), [400, 100, 0, 0, 0]);
+    check(&heard([11, 15, 411, 0, 0, 0], 375), [386, 25, 0, 0, 0]);
 }
 
 #[test]

@@ -153,3 +153,21 @@ fn advice_names_where_the_key_is_kept() {
     let error = read(&request, &Rejection { status: 401, body: b"", error_type: None });
     assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
 }
+
+#[test]
+fn a_refused_setting_is_named() {
+    let advice = |level: ThinkingLevel, message: &str| {
+        let mut request =
+            ModelRequest::new(ModelConfig::openai("gpt-x", "X", "sk-key"), agent_core::History::new());
+        request.options.thinking_level = level;
+        let body = serde_json::json!({ "error": message }).to_string();
+        let error = read(&request, &Rejection { status: 400, body: body.as_bytes(), error_type: None });
+        error.context().unwrap().advice.clone()
+    };
+    for message in ["\"m\" does not support thinking", "Unsupported parameter: 'reasoning_effort'"] {
+        let said = advice(ThinkingLevel::High, message).unwrap();
+        assert!(said.contains("thinking level high") && said.contains("--thinking off"), "{said}");
+        assert_eq!(advice(ThinkingLevel::Off, message), None);
+    }
+    assert_eq!(advice(ThinkingLevel::High, "messages: field required"), None);
+}

@@ -241,7 +241,8 @@ async fn frames(
         } else {
             body.next().await
         };
-        let broken = match next {
+        let mut is_lost = matches!(next, Next::Failed(_));
+        let mut broken = match next {
             Next::Piece(piece) => {
                 let flow = framer.feed(&piece, decoder, sink)?;
                 drop(piece);
@@ -260,15 +261,19 @@ async fn frames(
             Next::Empty => Some(failure::empty(limits.content)),
             Next::Flood => Some(failure::flood(MAX_BYTES_WITHOUT_CONTENT)),
         };
-        if let Err(error) = framer.end(decoder, sink)
-            && !is_cut_short(&error)
-        {
-            return Err(error);
+        // A body that ends within a frame broke off, even if the connection was closed as it should be.
+        if let Err(error) = framer.end(decoder, sink) {
+            if !is_cut_short(&error) {
+                return Err(error);
+            }
+            is_lost = true;
+            broken = broken.or_else(|| Some(failure::torn(error)));
         }
-        let ends_with_body = decoder.ends_with_body();
+        let is_partial = !decoder.has_ended() && (is_lost || decoder.ends_with_body());
         return match (decoder.finish(sink), broken) {
-            (Ok(_), Some(broken)) if ends_with_body => Err(broken),
-            // A reply with a reason to stop is complete, even if the connection failed afterwards.
+            (Ok(_), Some(broken)) if is_partial => Err(broken),
+            // A reply whose end was seen is complete, even if the connection failed afterwards. So is one with a reason to
+            // stop after which the server only says nothing.
             (Ok(completion), Some(_)) => {
                 tracing::warn!("the response did not end after the end of the reply");
                 Ok(Some(completion))

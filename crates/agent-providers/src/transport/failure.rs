@@ -67,6 +67,12 @@ pub(super) fn broken(error: reqwest::Error) -> ProviderError {
     ProviderError::new(ErrorKind::Network, ErrorContext::new(message).with_source(error))
 }
 
+/// Returns the error for a body that ended in the middle of a frame.
+pub(super) fn torn(cause: ProviderError) -> ProviderError {
+    let context = ErrorContext::new("the answer broke off in the middle of a piece of it").with_source(cause);
+    ProviderError::new(ErrorKind::Network, context)
+}
+
 /// Returns the error for a line, an event or a body that exceeds the size limit.
 pub(super) fn too_long(limit: usize) -> ProviderError {
     let context = ErrorContext::new(format!("a piece of the answer is longer than {limit} bytes"))

@@ -74,6 +74,10 @@ impl Decode for Decoder {
         self.0.is_complete()
     }
 
+    fn has_ended(&self) -> bool {
+        self.0.has_ended()
+    }
+
     fn ends_with_body(&self) -> bool {
         self.0.ends_with_body()
     }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::eight::{EVERY, OLLAMA, Said, Vendor};
-use crate::reading::{assert_paired, items, pictures};
+use crate::reading::{Item, assert_paired, items, pictures};
 use crate::support::{Asked, Server};
 
 /// One pixel.
@@ -35,21 +35,24 @@ fn tools() -> Vec<Arc<dyn AgentTool>> {
     vec![Arc::new(look), Arc::new(draw)]
 }
 
-/// What a vendor answers on its leg: calls beside each other, then an end, then a reply that stops in its middle.
-fn script(vendor: Vendor, leg: usize) -> Vec<Vec<crate::support::Act>> {
-    // Ids as different vendors make them, and some that others do not take.
-    let id = |n: usize| match leg % 4 {
+/// The ids of a leg, as different vendors make them, with some that others do not take.
+fn id(leg: usize, n: usize) -> String {
+    match leg % 4 {
         0 => format!("toolu_{leg}_{n}"),
         1 => format!("call_{leg}_{n}|fc_{}", "7".repeat(60)),
         2 => format!("functions.look:{leg}{n}"),
         _ => format!("tooluse_é{leg}{n}"),
-    };
+    }
+}
+
+/// What a vendor answers on its leg: calls beside each other, then an end, then a reply that stops in its middle.
+fn script(vendor: Vendor, leg: usize) -> Vec<Vec<crate::support::Act>> {
     let town = || json!({"town": "Köln"});
     let calls = Said { thinks: true, ..Said::text(format!("Looking for {}.", vendor.name)) }
-        .call(&id(1), "look", town())
-        .call(&id(2), "draw", town())
-        .call(&id(3), "look", town())
-        .call(&id(4), "no such tool", town());
+        .call(&id(leg, 1), "look", town())
+        .call(&id(leg, 2), "draw", town())
+        .call(&id(leg, 3), "look", town())
+        .call(&id(leg, 4), "no such tool", town());
     let end = Said { thinks: true, number: 1, ..Said::text(format!("Done by {}.", vendor.name)) };
     let half = Said { stalls: true, number: 2, ..Said::text(format!("Half of {}", vendor.name)) };
     [calls, end, half]
@@ -80,6 +83,8 @@ struct Leg {
     /// How many calls have been made before this request.
     calls: usize,
     aborted: Vec<&'static str>,
+    /// The ids of the model's own calls before this request.
+    own: Vec<String>,
 }
 
 fn check(asked: &Asked, leg: &Leg, blind: bool) {
@@ -87,10 +92,17 @@ fn check(asked: &Asked, leg: &Leg, blind: bool) {
     let what = vendor.name;
     let found = items(vendor.api, &body);
     let ids = assert_paired(&found, what);
-    let calls = found.iter().filter(|i| matches!(i, crate::reading::Item::Call { .. })).count();
+    let calls = found.iter().filter(|i| matches!(i, Item::Call { .. })).count();
     assert_eq!(calls, leg.calls, "{what}: no call is lost");
     for id in ids {
-        assert!(takes(vendor.api, &id), "{what}: the id {id:?}");
+        assert!(takes(vendor.api, &id) || leg.own.contains(&id), "{what}: the id {id:?}");
+    }
+    let sent = |id: &String| {
+        found.iter().filter(|item| matches!(item, Item::Call { id: Some(sent), .. } if sent == id)).count()
+    };
+    let named = found.iter().any(|item| matches!(item, Item::Call { id: Some(_), .. }));
+    for id in leg.own.iter().filter(|_| named) {
+        assert_eq!(sent(id), 1, "{what}: its own id {id:?} comes back as it was");
     }
     let seen = if blind { 0 } else { leg.pictures };
     assert_eq!(pictures(vendor.api, &body), seen, "{what}: pictures");
@@ -117,7 +129,8 @@ async fn relay(ring: Vec<Vendor>, blind: bool) {
         .with_tools(tools())
         .with_thinking(ThinkingLevel::Medium)
         .with_retry_config(RetryConfig::none());
-    let (mut shown, mut calls, mut aborted, mut been) = (0, 0, Vec::new(), Vec::new());
+    let (mut shown, mut calls, mut aborted, mut been, mut own) = (0, 0, Vec::new(), Vec::new(), Vec::new());
+    let ids = |leg: usize| (1..=4).map(move |n| id(leg, n));
     for (n, vendor) in ring.into_iter().enumerate() {
         let server = Server::start(script(vendor, n)).await;
         let mut model = vendor.at(&format!("http://{}", server.address));
@@ -139,10 +152,19 @@ async fn relay(ring: Vec<Vendor>, blind: bool) {
         }
         let asked = server.asked();
         assert_eq!(asked.len(), 3, "{}", vendor.name);
-        let leg = |pictures, calls| Leg { vendor, pictures, calls, aborted: aborted.clone() };
-        check(&asked[0], &leg(shown + 1, calls), blind);
-        check(&asked[1], &leg(shown + 2, calls + 4), blind);
-        check(&asked[2], &leg(shown + 2, calls + 4), blind);
+        let leg = |pictures, calls, own: &Vec<String>| Leg {
+            vendor,
+            pictures,
+            calls,
+            aborted: aborted.clone(),
+            own: own.clone(),
+        };
+        let earlier = own.iter().filter(|(other, _)| *other == vendor).flat_map(|(_, n)| ids(*n)).collect();
+        own.push((vendor, n));
+        let all = own.iter().filter(|(other, _)| *other == vendor).flat_map(|(_, n)| ids(*n)).collect();
+        check(&asked[0], &leg(shown + 1, calls, &earlier), blind);
+        check(&asked[1], &leg(shown + 2, calls + 4, &all), blind);
+        check(&asked[2], &leg(shown + 2, calls + 4, &all), blind);
         // What a model has signed comes back to it: of this leg, and of an earlier one.
         let signs = !matches!(vendor.api, ApiProtocol::OpenAiCompletions | ApiProtocol::OllamaChat);
         assert_eq!(asked[1].body.contains(&vendor.mark()), signs, "{}: {}", vendor.name, asked[1].body);

@@ -24,6 +24,7 @@
 
 mod abilities;
 mod appended_changes;
+mod arguments;
 mod cache_breaks;
 mod caching;
 mod computer;

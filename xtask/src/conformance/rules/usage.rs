@@ -14,6 +14,10 @@ const REASONING_INSIDE: &str = "usage: reasoning is part of the output";
 const ABSENT_USAGE: &str = "usage: an absent number is 0";
 /// What the vendor's own tools put into the prompt is input.
 const TOOL_PROMPT: &str = "usage: tokens of the vendor's tools are input";
+/// Sound of the prompt that the vendor counts beside it is input.
+const SOUND: &str = "usage: sound of the prompt is input";
+/// A gateway's own estimate of thinking is not more than the completion that it charges for.
+const ESTIMATE: &str = "usage: the total decides against an estimate of thinking";
 /// A total that is larger than its counts contains hidden thinking.
 const HIDDEN: &str = "usage: tokens that only the total contains are output";
 /// The SDK does not read Anthropic's names in a reply of Chat Completions.
@@ -38,7 +42,16 @@ pub(super) fn wanted(
     if let (Some(input), Some(output), Some(total)) = (usage.input, usage.output, total) {
         let reasoning = usage.reasoning.unwrap_or(0);
         let beside = input.saturating_add(output).saturating_add(reasoning);
-        if reasoning > 0 && total == beside {
+        let sound = raw.pointer("/prompt_tokens_details/audio_tokens").and_then(Value::as_u64).unwrap_or(0);
+        let charged =
+            raw.get("cost").is_some_and(Value::is_number) || reasoning <= output.saturating_mul(3) / 2;
+        if reasoning > output && total == input.saturating_add(output) && charged {
+            usage.reasoning = Some(output);
+            fired.push(ESTIMATE);
+        } else if sound > 0 && total == input.saturating_add(output).saturating_add(sound) {
+            usage.input = Some(input.saturating_add(sound));
+            fired.push(SOUND);
+        } else if reasoning > 0 && total == beside {
             usage.output = Some(output.saturating_add(reasoning));
             fired.push(REASONING_INSIDE);
         } else if total > input.saturating_add(output) {
@@ -109,15 +122,18 @@ fn under_other_names(raw: &Value) -> ExpectedUsage {
 }
 
 fn add_iterations(raw: &Value, usage: &mut ExpectedUsage, fired: &mut Vec<&'static str>) {
-    let calls = raw.get("iterations").and_then(Value::as_array).into_iter().flatten();
-    for call in calls.filter(|call| call.get("type").is_some_and(|kind| kind != "message")) {
-        let keys =
-            ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
-        for (slot, key) in slots(usage).into_iter().zip(keys) {
-            let more = call.get(key).and_then(Value::as_u64).unwrap_or(0);
-            *slot = Some(slot.unwrap_or(0).saturating_add(more));
+    let calls: Vec<&Value> = raw.get("iterations").and_then(Value::as_array).into_iter().flatten().collect();
+    let kind = |call: &&&Value| matches!(call["type"].as_str(), Some("message" | "fallback_message"));
+    let is_listed = calls.iter().any(|call| kind(&call));
+    let keys = ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"];
+    for (slot, key) in slots(usage).into_iter().zip(keys).filter(|_| !calls.is_empty()) {
+        let sum: u64 = calls.iter().filter_map(|call| call.get(key).and_then(Value::as_u64)).sum();
+        let reply = slot.unwrap_or(0);
+        let all = if is_listed { sum.max(reply) } else { sum.saturating_add(reply) };
+        if all != reply {
+            *slot = Some(all);
+            fired.push(ITERATIONS);
         }
-        fired.push(ITERATIONS);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Law, blank, is_base64, is_word, list, text};
+use super::{Law, blank, is_base64, is_own_id, is_word, list, text};
 use crate::requests::Body;
 
 pub(super) const LAWS: &[Law] = &[
@@ -67,8 +67,11 @@ pub(super) const LAWS: &[Law] = &[
     Law {
         says: "a call has an id and a name of letters, digits, _ and -, and an object as input",
         broken: |body| {
-            let wrong =
-                |b: &&Value| !is_word(&b["id"], 64) || !is_word(&b["name"], 128) || !b["input"].is_object();
+            let wrong = |b: &&Value| {
+                !(is_word(&b["id"], 64) || is_own_id(body, &b["id"]))
+                    || !is_word(&b["name"], 128)
+                    || !b["input"].is_object()
+            };
             messages(body).iter().flat_map(|m| blocks(m, "tool_use")).find(wrong).map(ToString::to_string)
         },
     },

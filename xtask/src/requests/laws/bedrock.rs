@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Law, blank, closes_at_the_end, is_base64, is_word, list, text};
+use super::{Law, blank, closes_at_the_end, is_base64, is_own_id, is_word, list, text};
 use crate::requests::Body;
 
 /// The kinds of block that are sent.
@@ -110,7 +110,9 @@ pub(super) const LAWS: &[Law] = &[
         says: "a call has an id and a name of letters, digits, _ and -, and an object as input",
         broken: |body| {
             let wrong = |c: &&Value| {
-                !is_word(&c["toolUseId"], 64) || !is_word(&c["name"], 64) || !c["input"].is_object()
+                !(is_word(&c["toolUseId"], 64) || is_own_id(body, &c["toolUseId"]))
+                    || !is_word(&c["name"], 64)
+                    || !c["input"].is_object()
             };
             of(body, "toolUse").find(wrong).map(ToString::to_string)
         },

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Law, blank, closes_at_the_end, is_base64, is_word, list, text};
+use super::{Law, blank, closes_at_the_end, is_base64, is_own_id, is_word, list, text};
 use crate::requests::Body;
 
 /// What the vendor documents for calls that it did not sign.
@@ -87,7 +87,7 @@ pub(super) const LAWS: &[Law] = &[
             let named = |v: &Value| {
                 let name = text(&v["name"]);
                 let first = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-                let id = v.get("id").is_none_or(|id| is_word(id, 64));
+                let id = v.get("id").is_none_or(|id| is_word(id, 64) || is_own_id(body, id));
                 first && id && is_word(&Value::String(name.replace(['.', ':'], "_")), 64)
             };
             let wrong = |p: &&Value| {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{Law, blank, conversation, is_word, list, text};
+use super::{Law, blank, conversation, is_own_id, is_word, list, text};
 use crate::requests::Body;
 
 /// The types of the tools that the vendor defines.
@@ -51,7 +51,9 @@ pub(super) const LAWS: &[Law] = &[
         broken: |body| {
             let object = |v: &Value| serde_json::from_str::<Value>(text(v)).is_ok_and(|v| v.is_object());
             let wrong = |c: &&Value| {
-                !is_word(&c["call_id"], 64) || !is_word(&c["name"], 64) || !object(&c["arguments"])
+                !(is_word(&c["call_id"], 64) || is_own_id(body, &c["call_id"]))
+                    || !is_word(&c["name"], 64)
+                    || !object(&c["arguments"])
             };
             of(body, "function_call").find(wrong).map(ToString::to_string)
         },

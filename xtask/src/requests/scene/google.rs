@@ -66,7 +66,7 @@ pub(super) fn scenes(model: fn(&str) -> ModelConfig) -> anyhow::Result<Vec<Scene
     scenes.push(scene("third-own-history", &third, past::with_tools(&third)?.end()?, |r| {
         r.tools = tools::definitions();
     }));
-    scenes.push(scene("third-own-strange-history", &third, past::strange(&third)?.end()?, |r| {
+    scenes.push(scene("third-own-strange-history", &third, past::own_strange(&third)?.end()?, |r| {
         r.tools = tools::definitions();
     }));
     let numbered = |prefix: &str| {

@@ -103,7 +103,7 @@ fn of_vendor(model: &ModelConfig, scenes: &mut Vec<Scene>) -> anyhow::Result<()>
             r.options.foreign_thinking_as_text = true;
         },
     ));
-    scenes.push(scene("strange-history", model, past::strange(model)?.end()?, |r| {
+    scenes.push(scene("strange-history", model, past::own_strange(model)?.end()?, |r| {
         r.tools = tools::definitions();
     }));
     scenes.push(scene("empty-texts", model, past::empty(model)?.end()?, |r| r.tools = tools::definitions()));
@@ -138,7 +138,7 @@ fn switches(scenes: &mut Vec<Scene>) -> anyhow::Result<()> {
     ];
     for (what, set) in table {
         let model = change(set);
-        let history = past::strange(&model)?
+        let history = past::strange(&claude("claude-sonnet-4-5"))?
             .exchange(
                 vec![Content::tool_call("call_z", "note", json!({}))],
                 vec![(vec![Content::text("kept")], false)],

@@ -21,6 +21,7 @@ use crate::event::{AgentEvent, StreamDelta, TransportFallback, UnknownModel};
 use crate::history::History;
 use crate::identity::{LoopId, StepKey, Timestamp, ToolName};
 use crate::message::{AgentMessage, AssistantMessage, Content, LlmMessage, Message, StopReason};
+use crate::model::{ApiProtocol, ToolChoice};
 use crate::prefix::{CacheBreak, Call, Found, Prefixes};
 use crate::provider::{
     Completion, ErrorKind, EventSink, ModelRequest, ProviderError, ReplyLimit, ReplyLog, SteeringFeed,
@@ -85,6 +86,12 @@ struct Inbox {
     begun: bool,
     events: Vec<AgentEvent>,
     exceeded: Option<ReplyLimit>,
+}
+
+/// Returns whether a call in the text of the reply is a call: the protocol is one of local models, and calls are allowed.
+fn writes_calls_as_text(request: &ModelRequest) -> bool {
+    let is_local = matches!(request.model.api, ApiProtocol::OpenAiCompletions | ApiProtocol::OllamaChat);
+    is_local && request.options.tool_choice != ToolChoice::None
 }
 
 /// Delivers the events of a reply in order.
@@ -235,6 +242,10 @@ impl ModelCall {
             Polled::End(Ok(Ok(completion))) => {
                 let mut message = self.log.finish(&request.model.provider, &request.model.id, &completion);
                 message.api = Some(request.model.api);
+                if writes_calls_as_text(request) {
+                    let tools = request.tools.definitions();
+                    message.take_calls_in_text(|name| tools.iter().any(|tool| tool.name == name));
+                }
                 self.name_tools(&mut message);
                 let (tokens, message) = self.counted_reply(message);
                 match Reply::new(message) {

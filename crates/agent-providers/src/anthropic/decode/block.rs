@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Takes;
 use crate::anthropic::{citation, extras, wire};
+use crate::rejection::Spoken;
 use crate::server_tools::ServerCalls;
 
 /// An open block.
@@ -162,6 +163,15 @@ impl Open {
             sink(event);
         }
         true
+    }
+
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.kind, Kind::Call { .. })
+    }
+
+    /// Returns what a reply contains after this block.
+    pub(super) fn added_to(&self, spoken: Spoken) -> Spoken {
+        if self.is_call() || spoken == Spoken::Calls { Spoken::Calls } else { Spoken::Blocks }
     }
 
     /// Emits the stored content and then the end of the block.

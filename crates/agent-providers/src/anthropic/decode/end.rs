@@ -4,7 +4,7 @@ use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 
 use crate::anthropic::wire;
 use crate::json::Text;
-use crate::rejection::{self, Target};
+use crate::rejection::{self, Spoken, Target};
 
 /// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
@@ -36,10 +36,19 @@ impl Stop {
         }
     }
 
-    /// Converts the stop reason. `spoke` states whether the reply has any block.
-    pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
+    /// Returns whether a limit cut the reply, so that an open block is not whole.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self.reason.as_deref(), Some("max_tokens" | "model_context_window_exceeded"))
+    }
+
+    /// Converts the stop reason of a reply that contains this.
+    pub(super) fn completion(
+        &mut self,
+        target: &Target,
+        spoken: Spoken,
+    ) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
-            return rejection::unreasoned(target, spoke);
+            return rejection::unreasoned(target, spoken);
         };
         let stop = match reason.as_str() {
             // A compaction is a complete reply; the next request continues from it.
@@ -47,7 +56,7 @@ impl Stop {
             "pause_turn" => StopReason::Paused,
             "max_tokens" => StopReason::Length,
             // The window became full during the reply, so its text is valid. An empty reply is an overflow.
-            "model_context_window_exceeded" if spoke => StopReason::Length,
+            "model_context_window_exceeded" if spoken != Spoken::Nothing => StopReason::Length,
             "model_context_window_exceeded" => {
                 let message =
                     "the context window was full before the reply began (model_context_window_exceeded)";
@@ -55,6 +64,8 @@ impl Stop {
             }
             "tool_use" => StopReason::ToolUse,
             "refusal" => return Err(self.refusal(target)),
+            // Whatever the word means, the model has made its calls.
+            _ if spoken == Spoken::Calls => StopReason::ToolUse,
             other => {
                 let message = format!("the reply stopped for the unknown reason {other:?}");
                 return Err(target.fail(ErrorKind::Api, &message, Some(&reason)));

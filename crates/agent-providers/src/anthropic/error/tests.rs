@@ -89,3 +89,20 @@ fn an_error_says_what_can_be_done() {
     let model = refused(404, r#"{"error":{"type":"not_found_error","message":"model: x"}}"#);
     assert!(model.to_string().contains("model id"), "{model}");
 }
+
+#[test]
+fn a_code_in_the_details_is_more_specific_than_the_type() {
+    let kind_of = |code: &str, kind: &str| {
+        let body = serde_json::json!({"type": "error", "error": {"type": kind, "message": "x", "details": {"error_code": code}}});
+        let error = refused(403, &body.to_string());
+        (error.kind(), error.context().unwrap().code.clone().unwrap())
+    };
+    for code in
+        ["approval_required", "organization_not_eligible", "external_key_not_found", "change_outcome_unknown"]
+    {
+        assert_eq!(kind_of(code, "permission_error"), (ErrorKind::Api, code.to_owned()));
+    }
+    let check = "authorization_check_unavailable";
+    assert_eq!(kind_of(check, "permission_error"), (ErrorKind::Network, check.to_owned()));
+    assert_eq!(kind_of("new_code", "permission_error"), (ErrorKind::Auth, "permission_error".to_owned()));
+}

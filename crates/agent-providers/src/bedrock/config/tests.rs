@@ -123,3 +123,16 @@ fn no_credential_is_shown() {
         assert!(!shown.contains(secret), "{shown}");
     }
 }
+
+#[test]
+fn a_project_is_named_in_a_header() {
+    let sent = |project: Option<&str>| {
+        let mut model = model();
+        model.project = project.map(str::to_owned);
+        headers(&model).map(|headers| headers.get(PROJECT).map(|value| value.to_str().unwrap().to_owned()))
+    };
+    assert_eq!(sent(None).unwrap(), None);
+    assert_eq!(sent(Some(" ")).unwrap(), None);
+    assert_eq!(sent(Some("proj-1")).unwrap().as_deref(), Some("proj-1"));
+    assert!(sent(Some("a\nb")).unwrap_err().to_string().contains("project"));
+}

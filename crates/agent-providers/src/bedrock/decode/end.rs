@@ -6,7 +6,16 @@ use serde_json::value::RawValue;
 
 use crate::bedrock::wire;
 use crate::json::Text;
-use crate::rejection::{self, Target};
+use crate::rejection::{self, Spoken, Target};
+
+/// The stop reasons of a reply that failed or was withheld.
+const FAILURES: &[&str] = &[
+    "model_context_window_exceeded",
+    "guardrail_intervened",
+    "content_filtered",
+    "malformed_model_output",
+    "malformed_tool_use",
+];
 
 /// The stop reason of the reply and its details, as far as they were received.
 #[derive(Debug, Default)]
@@ -33,17 +42,28 @@ impl Stop {
         }
     }
 
-    /// Converts the stop reason. `spoke` states whether the reply has any block.
-    pub(super) fn completion(&mut self, target: &Target, spoke: bool) -> Result<Completion, ProviderError> {
+    /// Returns whether a limit cut the reply, so that an open block is not whole.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self.reason.as_deref(), Some("max_tokens" | "model_context_window_exceeded"))
+    }
+
+    /// Converts the stop reason of a reply that contains this.
+    pub(super) fn completion(
+        &mut self,
+        target: &Target,
+        spoken: Spoken,
+    ) -> Result<Completion, ProviderError> {
         let Some(reason) = self.reason.take() else {
-            return rejection::unreasoned(target, spoke);
+            return rejection::unreasoned(target, spoken);
         };
         let stop = match reason.as_str() {
             "end_turn" | "stop_sequence" => StopReason::Stop,
             "max_tokens" => StopReason::Length,
             // The window became full during the reply, so its text is valid. An empty reply is an overflow.
-            "model_context_window_exceeded" if spoke => StopReason::Length,
+            "model_context_window_exceeded" if spoken != Spoken::Nothing => StopReason::Length,
             "tool_use" => StopReason::ToolUse,
+            // Whatever the word means, the model has made its calls.
+            reason if spoken == Spoken::Calls && !FAILURES.contains(&reason) => StopReason::ToolUse,
             _ => return Err(self.failure(target, &reason)),
         };
         Ok(Completion::new(stop).with_vendor_reason(reason).with_stop_sequence(self.sequence.take()))

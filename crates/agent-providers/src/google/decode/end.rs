@@ -5,6 +5,24 @@ use agent_core::{Completion, ErrorContext, ErrorKind, ProviderError, StopReason}
 use crate::google::wire::{Candidate, SafetyRating};
 use crate::json::Text;
 
+/// The finish reasons of a reply that cannot be used. The model wrote an invalid call, or one without tools. A retry is likely
+/// to differ.
+const MALFORMED: &[&str] = &["MALFORMED_FUNCTION_CALL", "MALFORMED_RESPONSE", "UNEXPECTED_TOOL_CALL"];
+
+/// The finish reasons of a reply that the vendor withheld.
+const WITHHELD: &[&str] = &[
+    "SAFETY",
+    "RECITATION",
+    "BLOCKLIST",
+    "PROHIBITED_CONTENT",
+    "SPII",
+    "LANGUAGE",
+    "MODEL_ARMOR",
+    "IMAGE_SAFETY",
+    "IMAGE_PROHIBITED_CONTENT",
+    "IMAGE_RECITATION",
+];
+
 /// The finish reason of a reply that a further request continues.
 const PAUSED: &str = "CONTINUATION";
 
@@ -18,6 +36,8 @@ pub(super) struct Stop {
     /// The reason why there is no reply, and its explanation.
     blocked: Option<(String, String)>,
     called: bool,
+    /// Whether the last call has no end.
+    is_open: bool,
     /// The last token with which a further request can continue the reply.
     token: Option<String>,
 }
@@ -65,6 +85,11 @@ impl Stop {
         self.token.take()
     }
 
+    /// Records that the last call has no end.
+    pub(super) fn call_is_open(&mut self) {
+        self.is_open = true;
+    }
+
     /// Converts the finish reason to a completion or an error.
     pub(super) fn completion(&mut self) -> Result<Completion, ProviderError> {
         if let Some((reason, message)) = self.blocked.take() {
@@ -75,13 +100,21 @@ impl Stop {
             return Err(ProviderError::new(ErrorKind::Network, context));
         };
         let stop = match reason.as_str() {
-            // The vendor sends STOP; some compatible servers send a different word.
-            "STOP" | "FUNCTION_CALL" if self.called => StopReason::ToolUse,
+            "STOP" if self.called => StopReason::ToolUse,
             "STOP" => StopReason::Stop,
             "MAX_TOKENS" => StopReason::Length,
             // The limit of one request, with a token for the next. Without one, the reply cannot be continued.
             PAUSED if self.token.is_some() => StopReason::Paused,
             PAUSED => StopReason::Length,
+            // The vendor sends STOP. Whatever another word means, the model has made its calls.
+            reason
+                if self.called
+                    && !self.is_open
+                    && !MALFORMED.contains(&reason)
+                    && !WITHHELD.contains(&reason) =>
+            {
+                StopReason::ToolUse
+            }
             _ => return Err(self.failure(&reason)),
         };
         Ok(Completion::new(stop).with_vendor_reason(reason))
@@ -89,20 +122,8 @@ impl Stop {
 
     fn failure(&self, reason: &str) -> ProviderError {
         let (kind, what) = match reason {
-            // The model wrote an invalid call. A retry is likely to differ.
-            "MALFORMED_FUNCTION_CALL" | "MALFORMED_RESPONSE" => {
-                (ErrorKind::Network, "the reply cannot be used")
-            }
-            "SAFETY"
-            | "RECITATION"
-            | "BLOCKLIST"
-            | "PROHIBITED_CONTENT"
-            | "SPII"
-            | "LANGUAGE"
-            | "MODEL_ARMOR"
-            | "IMAGE_SAFETY"
-            | "IMAGE_PROHIBITED_CONTENT"
-            | "IMAGE_RECITATION" => (ErrorKind::Api, "the reply was stopped by the vendor"),
+            reason if MALFORMED.contains(&reason) => (ErrorKind::Network, "the reply cannot be used"),
+            reason if WITHHELD.contains(&reason) => (ErrorKind::Api, "the reply was stopped by the vendor"),
             _ => (ErrorKind::Api, "the reply did not end as it should"),
         };
         let mut message = self.message.clone().unwrap_or_default();

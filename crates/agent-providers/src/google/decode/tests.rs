@@ -189,26 +189,22 @@ fn only_a_known_end_completes_a_reply() {
         assert_eq!((error.kind(), error.context().unwrap().code.as_deref()), (kind, Some(reason)));
         assert!(error.to_string().contains(reason), "{error}");
     };
-    for reason in [
-        "SAFETY",
-        "RECITATION",
-        "PROHIBITED_CONTENT",
-        "SPII",
-        "BLOCKLIST",
-        "OTHER",
-        "UNEXPECTED_TOOL_CALL",
-        "CHICKENS",
-    ] {
+    for reason in ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "SPII", "BLOCKLIST", "OTHER", "CHICKENS"] {
         failed(reason, ErrorKind::Api);
     }
     failed("MALFORMED_FUNCTION_CALL", ErrorKind::Network);
+    failed("UNEXPECTED_TOOL_CALL", ErrorKind::Network);
     let cut = read(&[parts(json!([{"text": "half"}])), end("FINISH_REASON_UNSPECIFIED")]);
     assert_eq!(
         (cut.end.unwrap_err().kind(), cut.log.snapshot().text().as_str()),
         (ErrorKind::Network, "half")
     );
     let call = parts(json!([{"functionCall": {"name": "f"}}]));
-    assert_eq!(read(&[call, end("FUNCTION_CALL")]).end.unwrap().stop_reason, StopReason::ToolUse);
+    for word in ["FUNCTION_CALL", "CHICKENS"] {
+        let done = read(&[call.clone(), end(word)]).end.unwrap();
+        assert_eq!(done.stop_reason, StopReason::ToolUse, "{word}");
+    }
+    assert!(read(&[call.clone(), end("SAFETY")]).end.is_err());
     failed("FUNCTION_CALL", ErrorKind::Api);
     // The last word counts.
     let twice = read(&[parts(json!([{"text": "a"}])), end("STOP"), end("RECITATION")]);

@@ -304,7 +304,7 @@ impl Writer<'_> {
             } else {
                 function.field("name", &name(call.name.as_str()));
                 // The API accepts only an object. The result of a call with other arguments is an error that quotes them.
-                let args = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+                let args = call.arguments.object_text();
                 function.key("args").extend_from_slice(args.as_bytes());
             }
             function.close();
@@ -323,7 +323,7 @@ impl Writer<'_> {
     fn id(&self, members: &mut Members<'_>, reply: &AssistantMessage, id: &ToolCallId) {
         let made = Prefix::ALL.iter().any(|prefix| prefix.made(id.as_str()));
         if !made && (self.door == Door::Gemini || self.rules.same_model(reply)) {
-            members.field("id", &self.rules.call_id(id));
+            members.field("id", &self.rules.call_id(reply, id));
         }
     }
 

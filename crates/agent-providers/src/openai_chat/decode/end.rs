@@ -16,6 +16,7 @@ const REASONS: &[(&str, Ending)] = &[
     ("max_tokens", Ending::Good(StopReason::Length)),
     ("model_length", Ending::Good(StopReason::Length)),
     ("tool_calls", Ending::Good(StopReason::ToolUse)),
+    ("tool_call", Ending::Good(StopReason::ToolUse)),
     ("tool_use", Ending::Good(StopReason::ToolUse)),
     ("function_call", Ending::Good(StopReason::ToolUse)),
     ("content_filter", Ending::Filtered),
@@ -30,6 +31,7 @@ const REASONS: &[(&str, Ending)] = &[
     ("abort", Ending::Broken),
     // Gemini wrote an invalid call. A retry is likely to differ.
     ("malformed_function_call", Ending::Broken),
+    ("unexpected_tool_call", Ending::Broken),
     ("malformed_response", Ending::Broken),
 ];
 

@@ -113,6 +113,93 @@ fn pieces_of_calls_are_put_together_by_index_whatever_becomes_of_the_ids() {
     );
 }
 
+/// Servers that label every call with the index 0 and send no ids.
+#[test]
+fn calls_with_one_index_and_no_ids_are_told_apart() {
+    let piece = |name: &str, arguments: &str| json!({"index": 0, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let more = |arguments: &str| json!([{"index": 0, "function": {"arguments": arguments}}]);
+    let (a, b) = ("{\"path\":\"a\"}", "{\"path\":\"b\"}");
+    let three = ["call_0_0 read {\"path\":\"a\"}", "call_0_1 list {}", "call_0_2 read {\"path\":\"b\"}"];
+    check_calls(
+        &[json!([piece("read", a)]), json!([piece("list", "{}")]), json!([piece("read", b)])],
+        &three,
+    );
+    check_calls(&[json!([piece("read", a), piece("list", "{}"), piece("read", b)])], &three);
+    check_calls(
+        &[
+            json!([piece("read", "")]),
+            more("{\"path\":"),
+            more("\"a\"}"),
+            json!([piece("list", "{}"), piece("read", b)]),
+        ],
+        &three,
+    );
+    // A tool without arguments has nothing that is whole.
+    check_calls(
+        &[json!([piece("list", "")]), json!([piece("read", a)])],
+        &["call_0_0 list ", "call_0_1 read {\"path\":\"a\"}"],
+    );
+    // The same tool twice.
+    check_calls(
+        &[json!([piece("read", a)]), json!([piece("read", b)])],
+        &["call_0_0 read {\"path\":\"a\"}", "call_0_1 read {\"path\":\"b\"}"],
+    );
+    // The name with every piece, after an empty value, and the whole again: one call each.
+    check_calls(&[json!([piece("read", "{\"path\":")]), json!([piece("read", "\"a\"}")])], &[three[0]]);
+    check_calls(
+        &[json!([piece("read", "{}")]), json!([piece("read", a)])],
+        &["call_0_0 read {}{\"path\":\"a\"}"],
+    );
+    check_calls(
+        &[json!([piece("read", a)]), json!([piece("read", a)])],
+        &["call_0_0 read {\"path\":\"a\"}{\"path\":\"a\"}"],
+    );
+}
+
+fn whole_call(index: usize) -> String {
+    delta(
+        json!({"tool_calls": [{"index": index, "id": format!("c{index}"), "function": {"name": "f", "arguments": "{\"x\":1}"}}]}),
+    )
+}
+
+/// The end of frames, and what it ends with in the vendor's words.
+fn ending(frames: &[String]) -> Result<(StopReason, usize, usize), ErrorKind> {
+    let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
+    let read = read(&frames);
+    let open = read.log.open_calls().len();
+    read.end.map(|m| (m.stop_reason, m.tool_calls().count(), open)).map_err(|e| e.kind())
+}
+
+#[test]
+fn whole_calls_decide_whatever_the_word_at_the_end() {
+    for word in ["tool_call", "chickens", "stop", "tool_calls"] {
+        let end = ending(&[whole_call(0), finish(word), DONE.to_owned()]);
+        assert_eq!(end, Ok((StopReason::ToolUse, 1, 0)), "{word}");
+    }
+    for word in ["content_filter", "error"] {
+        assert!(ending(&[whole_call(0), finish(word), DONE.to_owned()]).is_err(), "{word}");
+    }
+    assert_eq!(
+        ending(&[delta(json!({"content": "x"})), finish("chickens"), DONE.to_owned()]),
+        Err(ErrorKind::Api)
+    );
+    let half = delta(json!({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": "{\"x\""}}]}));
+    assert_eq!(ending(&[half.clone(), finish("chickens"), DONE.to_owned()]), Err(ErrorKind::Api));
+    // Without the end mark a call that is not whole shows that the reply is not.
+    assert_eq!(ending(&[half.clone(), finish("tool_calls")]), Err(ErrorKind::Network));
+    assert_eq!(
+        ending(&[half.clone(), finish("tool_calls"), DONE.to_owned()]),
+        Ok((StopReason::ToolUse, 1, 0))
+    );
+    assert_eq!(ending(&[whole_call(0), finish("tool_calls")]), Ok((StopReason::ToolUse, 1, 0)));
+    // A limit cuts the last call, which has no end then.
+    assert_eq!(
+        ending(&[whole_call(1), half.clone(), finish("length"), DONE.to_owned()]),
+        Ok((StopReason::Length, 2, 1))
+    );
+    assert_eq!(ending(&[half, finish("length")]), Ok((StopReason::Length, 1, 1)));
+}
+
 /// B-124.
 #[test]
 fn calls_without_an_index_are_told_apart() {

@@ -52,6 +52,41 @@ fn check_messages(messages: Vec<Message>, expect: Value) {
     assert_eq!(json_of(&with(model(), history(messages)))["messages"], expect);
 }
 
+/// Kimi's own form of ids, and an id of nine letters that only Mistral makes.
+#[test]
+fn the_ids_of_the_same_models_calls_go_back_byte_for_byte() {
+    let mistral = || ModelConfig::local("https://api.mistral.ai/v1", "m", "key");
+    for (model, sent) in
+        [(model(), "functions.weather:0"), (model(), "resp_1:call_0"), (mistral(), "chatcmpl-tool-7")]
+    {
+        let messages = vec![Message::user("x"), reply(vec![call(sent, "{}")]).into(), result(sent, vec![])];
+        let own = json_of(&with(model.clone(), history(messages)));
+        assert_eq!(own["messages"][1]["tool_calls"][0]["id"], sent);
+        assert_eq!(own["messages"][2]["tool_call_id"], sent);
+        // Another model's reply follows the rules of the target.
+        let mut other = reply(vec![call(sent, "{}")]);
+        other.model = "n".to_owned();
+        let messages = vec![Message::user("x"), other.into(), result(sent, vec![])];
+        let body = json_of(&with(model, history(messages)));
+        let id = body["messages"][1]["tool_calls"][0]["id"].as_str().unwrap();
+        assert!(id != sent && id.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b)), "{id}");
+        assert_eq!(body["messages"][2]["tool_call_id"], id);
+    }
+    // An id that this library made for a call without one.
+    let messages =
+        vec![Message::user("x"), reply(vec![call("call_1_0", "{}")]).into(), result("call_1_0", vec![])];
+    let id = json_of(&with(mistral(), history(messages)))["messages"][1]["tool_calls"][0]["id"].clone();
+    assert_eq!(id.as_str().unwrap().len(), 9);
+}
+
+#[test]
+fn arguments_that_are_nearly_json_go_back_as_json() {
+    let messages =
+        vec![Message::user("x"), reply(vec![call("a", "{'city': 'Oslo',}")]).into(), result("a", vec![])];
+    let body = json_of(&with(model(), history(messages)));
+    assert_eq!(body["messages"][1]["tool_calls"][0]["function"]["arguments"], "{\"city\":\"Oslo\"}");
+}
+
 /// REQ-041.
 #[test]
 fn a_request_says_everything_before_the_conversation() {

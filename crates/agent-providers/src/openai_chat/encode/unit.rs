@@ -89,7 +89,7 @@ impl<'r> UnitEncoder<'r> {
             Some(Message::User(message)) => self.user(&mut out, message),
             Some(Message::Assistant(reply)) => {
                 self.reply(&mut out, reply);
-                self.results(&mut out, unit);
+                self.results(&mut out, reply, unit);
             }
             Some(_) | None => {}
         }
@@ -234,7 +234,7 @@ impl<'r> UnitEncoder<'r> {
     fn call(&self, out: &mut Vec<u8>, reply: &AssistantMessage, call: &ToolCall) {
         let signature = self.handoff.signature(reply, call.signature.as_deref());
         let mut object = Members::open(out);
-        object.field("id", &*self.call_id(&call.id));
+        object.field("id", &*self.call_id(reply, &call.id));
         if signature == Some(CUSTOM) {
             object.field("type", "custom");
             let mut custom = Members::open(object.key("custom"));
@@ -247,7 +247,7 @@ impl<'r> UnitEncoder<'r> {
         let mut function = Members::open(object.key("function"));
         function.field("name", &tool_name(call.name.as_str()));
         // Servers accept only objects. The result of a call with other arguments is an error that quotes them.
-        let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+        let arguments = call.arguments.object_text();
         function.field("arguments", arguments);
         function.close();
         if let Some(signature) = signature {
@@ -259,7 +259,7 @@ impl<'r> UnitEncoder<'r> {
         object.close();
     }
 
-    fn results(&self, out: &mut Out, unit: &Unit) {
+    fn results(&self, out: &mut Out, reply: &AssistantMessage, unit: &Unit) {
         let mut pictures: Vec<Part<'_>> = Vec::new();
         for result in unit.results() {
             let mut said = String::new();
@@ -279,7 +279,7 @@ impl<'r> UnitEncoder<'r> {
                 said.push_str(self.handoff.result_note(&result.content).unwrap_or_default());
             }
             let mut message = out.message();
-            message.field("role", "tool").field("tool_call_id", &*self.call_id(&result.tool_call_id));
+            message.field("role", "tool").field("tool_call_id", &*self.call_id(reply, &result.tool_call_id));
             if self.dialect.tool_result_name {
                 message.field("name", &tool_name(result.tool_name.as_str()));
             }
@@ -305,10 +305,10 @@ impl<'r> UnitEncoder<'r> {
         }
     }
 
-    fn call_id<'i>(&self, id: &'i ToolCallId) -> Cow<'i, str> {
+    fn call_id<'i>(&self, reply: &AssistantMessage, id: &'i ToolCallId) -> Cow<'i, str> {
         match self.dialect.ids {
-            Ids::Word(_) => self.handoff.call_id(id),
-            Ids::NineAlphanumeric => nine(id.as_str()),
+            Ids::NineAlphanumeric if !self.handoff.is_own_id(reply, id) => nine(id.as_str()),
+            Ids::Word(_) | Ids::NineAlphanumeric => self.handoff.call_id(reply, id),
         }
     }
 }

@@ -5,6 +5,13 @@ use agent_core::{Completion, ErrorKind, ProviderError, StopReason};
 use crate::openai_responses::error;
 use crate::openai_responses::wire::Response;
 
+/// The reasons of a reply that an output limit cut.
+const CUT: &[&str] = &["", "max_output_tokens", "max_tokens", "length"];
+
+/// The reasons of a reply that steering or the allowed number of messages ended at an item, so that it is complete up to
+/// there.
+const AT_AN_ITEM: &[&str] = &["steered", "max_messages"];
+
 /// How a response ended.
 #[derive(Debug)]
 pub(super) enum Ending {
@@ -48,7 +55,21 @@ impl Ending {
         }
     }
 
-    /// Converts the end to a completion or an error.
+    /// Returns whether a limit cut the reply.
+    pub(super) fn is_cut(&self) -> bool {
+        matches!(self, Self::Incomplete(reason) if CUT.contains(&reason.as_str()))
+    }
+
+    /// Returns whether the reason of the end is one that the vendor documents.
+    pub(super) fn is_known(&self) -> bool {
+        match self {
+            Self::Complete => true,
+            Self::Incomplete(reason) => self.is_cut() || AT_AN_ITEM.contains(&reason.as_str()),
+        }
+    }
+
+    /// Converts the end to a completion or an error. `called` states whether the reply has calls, for a reason that is not
+    /// known only whole ones.
     ///
     /// # Errors
     /// Returns an error if the reply was refused or withheld, or stopped for an unknown reason.
@@ -62,19 +83,22 @@ impl Ending {
                 Ok(Completion::new(stop).with_vendor_reason("completed"))
             }
             Self::Incomplete(reason) => match reason.as_str() {
-                "" | "max_output_tokens" | "max_tokens" | "length" => {
+                cut if CUT.contains(&cut) => {
                     Ok(Completion::new(StopReason::Length).with_vendor_reason(reason_in_full(&reason)))
                 }
-                // Steering ended it at an item, so it is complete up to there.
-                "steered" => {
+                whole if AT_AN_ITEM.contains(&whole) => {
                     let stop = if called { StopReason::ToolUse } else { StopReason::Stop };
-                    Ok(Completion::new(stop).with_vendor_reason("incomplete:steered"))
+                    Ok(Completion::new(stop).with_vendor_reason(reason_in_full(&reason)))
                 }
                 "content_filter" => Err(error::fail(
                     ErrorKind::Api,
                     "the provider's content filter withheld the reply",
                     Some("content_filter"),
                 )),
+                // Whatever the word means, the model has made its calls.
+                _ if called => {
+                    Ok(Completion::new(StopReason::ToolUse).with_vendor_reason(reason_in_full(&reason)))
+                }
                 other => {
                     let message = format!("the reply stopped for the unknown reason {other:?}");
                     Err(error::fail(ErrorKind::Api, &message, Some(other)))

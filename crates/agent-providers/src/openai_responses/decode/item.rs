@@ -10,6 +10,9 @@ use crate::openai_responses::wire::{Part, Spoken};
 use crate::openai_responses::{marks, search};
 use crate::server_tools::ServerCalls;
 
+/// Arguments that some servers send before the real ones.
+pub(super) const EMPTY_ARGUMENTS: &[&str] = &["{}", "null", "\"\""];
+
 /// An item of the output.
 #[derive(Debug)]
 pub(super) struct Item {
@@ -51,6 +54,10 @@ pub(super) struct Call {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) said: Said,
+    /// The arguments of the first event of the item, which apply if no other event has any.
+    pub(super) announced: Option<Box<str>>,
+    /// Whether the last event of the item had no arguments either, so that those of the response may follow.
+    pub(super) awaits_arguments: bool,
     /// The vendor's own form of the call, if it has one.
     pub(super) local: Option<LocalCall>,
 }
@@ -189,11 +196,25 @@ impl Item {
 
     /// Emits the part of the whole arguments of a call that has not been emitted yet.
     pub(super) fn fill_call(&mut self, whole: &str, sink: &mut EventSink<'_>) {
-        if let Kind::Call(call) = &self.kind
-            && let Some(rest) = call.said.rest(whole).filter(|rest| !rest.is_empty())
-        {
+        let Kind::Call(call) = &self.kind else { return };
+        // An empty value is followed by the arguments, and the reader of the arguments leaves it out.
+        let is_empty = EMPTY_ARGUMENTS.iter().any(|text| call.said.is(text));
+        let rest = call.said.rest(whole).or_else(|| is_empty.then_some(whole));
+        if let Some(rest) = rest.filter(|rest| !rest.is_empty()) {
             self.more(0, rest, sink);
         }
+    }
+
+    /// Ends a call that has waited for its arguments. Returns whether it has.
+    pub(super) fn end_waiting_call(&mut self, arguments: &str, sink: &mut EventSink<'_>) -> bool {
+        let Kind::Call(call) = &mut self.kind else { return false };
+        if !std::mem::take(&mut call.awaits_arguments) {
+            return false;
+        }
+        let index = call.index;
+        self.fill_call(arguments, sink);
+        sink(StreamEvent::BlockEnd { index });
+        true
     }
 
     /// Emits a piece of a call in the vendor's own form. Returns whether the item is one.
@@ -261,7 +282,9 @@ impl Item {
                 if let Some(delta) = marks::of_call(whole) {
                     sink(StreamEvent::ToolCallSignature { index: call.index, delta: &delta });
                 }
-                sink(StreamEvent::BlockEnd { index: call.index });
+                if !call.awaits_arguments {
+                    sink(StreamEvent::BlockEnd { index: call.index });
+                }
             }
             Kind::Opaque { index } => {
                 let name = whole.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();

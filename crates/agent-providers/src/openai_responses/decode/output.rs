@@ -2,6 +2,8 @@
 
 mod whole;
 
+pub(super) use whole::Cut;
+
 use agent_core::provider::{MAX_REPLY_BLOCKS, ReplyLimit};
 use agent_core::{ErrorKind, EventSink, ModelRequest, ProviderError, StreamEvent, TOOL_SEARCH};
 use serde_json::value::RawValue;
@@ -178,6 +180,8 @@ impl Output {
             id: id.to_owned(),
             name: name.to_owned(),
             said: Said::default(),
+            announced: None,
+            awaits_arguments: false,
             local: None,
         })
     }
@@ -337,6 +341,12 @@ impl Output {
         if self.items.iter().all(thinks) { Reply::OnlyThinking } else { Reply::Visible }
     }
 
+    /// Returns whether the reply contains calls and all of them have ended.
+    pub(super) fn called_whole(&self) -> bool {
+        let mut calls = self.items.iter().filter(|item| matches!(item.kind, Kind::Call(_))).peekable();
+        calls.peek().is_some() && calls.all(|item| item.done)
+    }
+
     /// Returns whether the reply contains a call.
     pub(super) fn called(&self) -> bool {
         self.items.iter().any(|item| matches!(item.kind, Kind::Call(_)))
@@ -360,7 +370,11 @@ impl Output {
             "reasoning" => self.reasoning(),
             "function_call" | "custom_tool_call" => {
                 let item = object(item.get());
-                self.call(member(&item, "call_id"), member(&item, "name"), sink)
+                let mut kind = self.call(member(&item, "call_id"), member(&item, "name"), sink);
+                if let Kind::Call(call) = &mut kind {
+                    call.announced = whole::arguments(&item).map(String::into_boxed_str);
+                }
+                kind
             }
             search::CALL if member(&object(item.get()), "execution") == "client" => {
                 self.call(member(&object(item.get()), "call_id"), TOOL_SEARCH, sink)

@@ -65,6 +65,15 @@ impl Said {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns whether the emitted text is this one.
+    pub(super) fn is(&self, text: &str) -> bool {
+        self.rest(text).is_some_and(str::is_empty)
+    }
+
     /// Returns what follows the emitted text in `whole`, or `None` if it begins differently.
     pub(super) fn rest<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (head, rest) = whole.split_at_checked(self.len)?;

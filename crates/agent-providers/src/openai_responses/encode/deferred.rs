@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use agent_core::{
-    AgentMessage, ApiProtocol, Content, DeferredState, Encoded, History, Message, ModelRequest, Timestamp,
-    ToolCallId, ToolResultMessage, Unit, UserMessage, WireKey,
+    AgentMessage, ApiProtocol, AssistantMessage, Content, DeferredState, Encoded, History, Message,
+    ModelRequest, Timestamp, ToolCallId, ToolResultMessage, Unit, UserMessage, WireKey,
 };
 use serde_json::{Map, Value};
 
@@ -22,7 +22,7 @@ const FAMILY: &str = "gpt-6";
 const FIRST_LINE: &str = "Result of the call ";
 
 /// The calls that wait for their output, with their marks and whether they were sent with their ids.
-type Waiting = BTreeMap<ToolCallId, (Map<String, Value>, bool)>;
+type Waiting<'h> = BTreeMap<ToolCallId, (&'h AssistantMessage, Map<String, Value>, bool)>;
 
 /// Returns whether the request uses the API's own form.
 pub(super) fn is_native(request: &ModelRequest) -> bool {
@@ -71,22 +71,22 @@ pub(super) fn each_form(
         for result in unit.results().filter(|result| result.deferred.is_some()) {
             let mark = writer.mark_of(reply, result);
             if writer.waits(result, &mark) {
-                waiting.insert(result.tool_call_id.clone(), (mark, writer.is_named(reply)));
+                waiting.insert(result.tool_call_id.clone(), (reply, mark, writer.is_named(reply)));
             }
         }
     }
 }
 
 /// Returns the output of a waiting call if the unit is its result.
-fn output(unit: &Unit, writer: &Writer<'_>, waiting: &mut Waiting) -> Option<Encoded> {
+fn output(unit: &Unit, writer: &Writer<'_>, waiting: &mut Waiting<'_>) -> Option<Encoded> {
     let Some(Message::User(user)) = unit.first().and_then(AgentMessage::as_llm) else { return None };
     let call = user.deferred.as_deref().filter(|call| call.state != DeferredState::Running)?;
-    let (mark, named) = waiting.remove(&call.tool_call_id)?;
+    let (reply, mark, named) = waiting.remove(&call.tool_call_id)?;
     // The first block names the call, which the output does by its id. It also reports a failure, which the output cannot.
     let names_call =
         |content: &Content| matches!(content, Content::Text(text) if text.text.starts_with(FIRST_LINE));
     let named_call = usize::from(user.content.first().is_some_and(names_call));
     let content: Vec<Content> = user.content.iter().skip(named_call).cloned().collect();
     let result = ToolResultMessage::new(call.tool_call_id.clone(), call.tool_name.clone(), content);
-    Some(writer.output(&result, &mark, named))
+    Some(writer.output(reply, &result, &mark, named))
 }

@@ -136,11 +136,11 @@ impl<'r> Writer<'r> {
                     match self.local_item(reply, result, &mark, named) {
                         Some(item) => {
                             let caller = mark.get("caller").filter(|_| named);
-                            let id = self.rules.call_id(&result.tool_call_id);
+                            let id = self.rules.call_id(reply, &result.tool_call_id);
                             item.write_output(next(&mut items.out), caller, &id, result, self.images);
                             beside.extend(item.beside_output(&id, result, self.images));
                         }
-                        None => self.result(&mut items, result, &mark, named),
+                        None => self.result(&mut items, reply, result, &mark, named),
                     }
                 }
                 beside.extend(waiting.into_iter().map(|(result, _)| deferred::preliminary(result)));
@@ -185,12 +185,13 @@ impl<'r> Writer<'r> {
     /// Encodes the output of a deferred call.
     pub(super) fn output(
         &self,
+        reply: &AssistantMessage,
         result: &ToolResultMessage,
         mark: &Map<String, Value>,
         named: bool,
     ) -> Encoded {
         let mut items = Items { out: Vec::new(), marks: Vec::new() };
-        self.result(&mut items, result, mark, named);
+        self.result(&mut items, reply, result, mark, named);
         Encoded::new(items.out, items.marks)
     }
 
@@ -342,27 +343,27 @@ impl<'r> Writer<'r> {
             self.rules.signature(reply, call.signature.as_deref()).map(marks::read).unwrap_or_default();
         if self.is_search(&call.name) {
             let id = marks::id(&mark, "tsc_").filter(|_| named);
-            let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
-            search::write_call(next(out), id, &self.rules.call_id(&call.id), arguments);
+            let arguments = call.arguments.object_text();
+            search::write_call(next(out), id, &self.rules.call_id(reply, &call.id), arguments);
             return;
         }
         if let Some(item) = self.local.of_call(&mark, call, named) {
-            item.write_call(next(out), &mark, &self.rules.call_id(&call.id), named);
+            item.write_call(next(out), &mark, &self.rules.call_id(reply, &call.id), named);
             return;
         }
         let mut item = Members::open(next(out));
         if is_custom(&mark) {
             item.field("type", "custom_tool_call");
             write_id(&mut item, &mark, "ctc_", named);
-            item.field("call_id", &*self.rules.call_id(&call.id));
+            item.field("call_id", &*self.rules.call_id(reply, &call.id));
             item.field("name", &handoff::tool_name(call.name.as_str())).field("input", call.arguments.text());
         } else {
             item.field("type", "function_call");
             write_id(&mut item, &mark, "fc_", named);
-            item.field("call_id", &*self.rules.call_id(&call.id));
+            item.field("call_id", &*self.rules.call_id(reply, &call.id));
             item.field("name", &handoff::tool_name(call.name.as_str()));
             // The result of a call whose arguments are not an object is an error that quotes them.
-            let arguments = if call.arguments.is_object() { call.arguments.json_text() } else { "{}" };
+            let arguments = call.arguments.object_text();
             item.field("arguments", arguments);
         }
         for (key, value) in
@@ -377,9 +378,17 @@ impl<'r> Writer<'r> {
         item.close();
     }
 
-    fn result(&self, items: &mut Items, result: &ToolResultMessage, mark: &Map<String, Value>, named: bool) {
+    fn result(
+        &self,
+        items: &mut Items,
+        reply: &AssistantMessage,
+        result: &ToolResultMessage,
+        mark: &Map<String, Value>,
+        named: bool,
+    ) {
+        let id = self.rules.call_id(reply, &result.tool_call_id);
         if self.is_search(&result.tool_name) {
-            search::write_output(next(&mut items.out), &self.rules.call_id(&result.tool_call_id), result);
+            search::write_output(next(&mut items.out), &id, result);
             return;
         }
         let mut parts: Vec<Part<'_>> = result.content.iter().filter_map(|c| self.part(c)).collect();
@@ -390,7 +399,7 @@ impl<'r> Writer<'r> {
         let custom = is_custom(mark);
         let mut item = Members::open(next(&mut items.out));
         item.field("type", if custom { "custom_tool_call_output" } else { "function_call_output" });
-        item.field("call_id", &*self.rules.call_id(&result.tool_call_id));
+        item.field("call_id", &*id);
         let texts: Option<Vec<&str>> = parts
             .iter()
             .map(|part| match part {

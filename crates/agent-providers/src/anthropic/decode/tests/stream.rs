@@ -424,3 +424,32 @@ fn citations_belong_to_their_text_streamed_and_whole() {
     let whole = around(&[begin(0, block), end(0)], "end_turn");
     assert_eq!(read(&refs(&whole)).log.content(), streamed.log.content());
 }
+
+/// The calls of a stream that ends for this reason: how many, and how many of them without an end.
+fn calls_of(frames: &[String], reason: &str) -> Result<(agent_core::StopReason, usize, usize), ErrorKind> {
+    let frames = around(frames, reason);
+    let read = read(&refs(&frames));
+    let open = read.log.open_calls().len();
+    let end = read.end.map_err(|error| error.kind())?;
+    assert_eq!(end.vendor_reason.as_deref(), Some(reason));
+    Ok((end.stop_reason, read.log.content().len(), open))
+}
+
+#[test]
+fn a_call_that_a_limit_cut_is_not_announced_as_ended() {
+    let half = [
+        begin(0, json!({"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}})),
+        delta(0, json!({"type": "input_json_delta", "partial_json": "{\"a"})),
+    ];
+    use agent_core::StopReason as S;
+    for reason in ["max_tokens", "model_context_window_exceeded"] {
+        assert_eq!(calls_of(&half, reason), Ok((S::Length, 1, 1)), "{reason}");
+    }
+    // A relay that leaves out the ends of blocks.
+    assert_eq!(calls_of(&half, "tool_use"), Ok((S::ToolUse, 1, 0)));
+    // Whole calls decide about an unknown word, and calls without an end do not.
+    let whole = [half.as_slice(), &[end(0)]].concat();
+    assert_eq!(calls_of(&whole, "chickens"), Ok((S::ToolUse, 1, 0)));
+    assert_eq!(calls_of(&half, "chickens"), Err(ErrorKind::Api));
+    assert_eq!(calls_of(&whole, "refusal"), Err(ErrorKind::Api));
+}

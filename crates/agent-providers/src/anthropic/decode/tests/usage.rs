@@ -141,3 +141,37 @@ fn the_vendors_reason_for_a_cache_miss_is_in_the_completion() {
         assert_eq!(completion(diagnostics.clone()), expect, "{diagnostics}");
     }
 }
+
+/// The samples of the vendor: a compaction that reads the cache, a model that declines before another one answers, and a
+/// refusal without output.
+#[test]
+fn a_zero_is_a_count_and_no_call_is_counted_twice() {
+    let counts = |start: Value, end: Value| {
+        let start = json!({"type": "message_start", "message": {"id": "m", "usage": start}}).to_string();
+        let got = read(&[&start, &stopped(end), STOP]).log.usage();
+        [got.input, got.output, got.cache_read, got.cache_write]
+    };
+    let iteration = |kind: &str, input: u64, output: u64, read: u64| {
+        json!({"type": kind, "input_tokens": input, "output_tokens": output, "cache_read_input_tokens": read,
+            "cache_creation_input_tokens": 0})
+    };
+    let start = json!({"input_tokens": 100, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 55_096,
+        "output_tokens": 7});
+    let mut end = iteration("", 181, 8, 0);
+    end["iterations"] = json!([iteration("compaction", 100, 83, 55_096), iteration("message", 181, 8, 0)]);
+    assert_eq!(counts(start.clone(), end), [281, 91, 55_096, 0]);
+    let mut end = iteration("", 25, 40, 0);
+    end["iterations"] = json!([iteration("message", 25, 7, 0), iteration("fallback_message", 25, 40, 0)]);
+    assert_eq!(counts(json!({"input_tokens": 25, "output_tokens": 1}), end), [50, 47, 0, 0]);
+    // Only the compaction is listed, so the reply stands beside it.
+    let mut end = iteration("", 181, 8, 0);
+    end["iterations"] = json!([iteration("compaction", 100, 83, 55_096)]);
+    assert_eq!(counts(start, end), [281, 91, 55_096, 0]);
+    assert_eq!(
+        counts(json!({"input_tokens": 9, "output_tokens": 1}), json!({"output_tokens": 0})),
+        [9, 0, 0, 0]
+    );
+    // A relay that does not know the counts.
+    let unknown = json!({"input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0});
+    assert_eq!(counts(json!({"input_tokens": 9, "output_tokens": 1}), unknown), [9, 1, 0, 0]);
+}

@@ -364,3 +364,19 @@ fn written_tokens_are_counted_by_their_lifetime() {
     assert_eq!(usage(json!(null)), (0, 0));
     assert_eq!(usage(json!("many")), (0, 1));
 }
+
+#[test]
+fn a_call_that_a_limit_cut_has_no_end_and_whole_calls_decide() {
+    let half = || {
+        vec![
+            begin(0, json!({"toolUse": {"toolUseId": "t", "name": "f"}})),
+            delta(0, json!({"toolUse": {"input": "{\"a"}})),
+        ]
+    };
+    let cut = read(&around(half(), "max_tokens"));
+    assert_eq!((cut.log.open_calls().len(), cut.end.unwrap().stop_reason), (1, StopReason::Length));
+    let whole = |reason: &str| read(&around([half(), vec![end(0)]].concat(), reason)).end;
+    assert_eq!(whole("chickens").unwrap().stop_reason, StopReason::ToolUse);
+    assert_eq!(whole("guardrail_intervened").unwrap_err().kind(), ErrorKind::Api);
+    assert_eq!(read(&around(half(), "chickens")).end.unwrap_err().kind(), ErrorKind::Api);
+}

@@ -256,3 +256,38 @@ fn a_profile_of_ones_own_is_known_by_its_name() {
     let named = with_model(asked, |m| m.name = "Claude for the team".into());
     assert!(text(&named).contains("budget_tokens") && text(&named).contains("cachePoint"));
 }
+
+#[test]
+fn only_nova_is_sent_a_schema_of_three_members() {
+    let schema = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"],
+        "additionalProperties": false});
+    let sent = |id: &str| {
+        let mut request = with_model(asking("x"), |model| model.id = id.into());
+        request.tools = vec![ToolDefinition::new("look", "Looks.", schema.clone())].into();
+        body(&request)["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"].clone()
+    };
+    for id in [ID, "meta.llama4-1", "deepseek.v3"] {
+        assert_eq!(sent(id)["additionalProperties"], false, "{id}");
+    }
+    assert_eq!(sent("amazon.nova-2-lite-v1:0").get("additionalProperties"), None);
+}
+
+/// The next request of a conversation in which Amazon's own tool was called.
+#[test]
+fn a_conversation_with_calls_of_the_vendors_tools_has_tools() {
+    let call = json!({"toolUse": {"toolUseId": "t1", "name": "nova_grounding", "type": "server_tool_use", "input": {}}});
+    let found = json!({"toolResult": {"toolUseId": "t1", "type": "nova_grounding_result", "content": []}});
+    let grounded = reply(vec![
+        Content::opaque("toolUse", call),
+        Content::opaque("toolResult", found),
+        Content::text("x"),
+    ]);
+    let messages = |reply| vec![AgentMessage::user("x"), said(reply), AgentMessage::user("more")];
+    let sent = body(&request(messages(grounded.clone())));
+    assert_eq!(sent["messages"][1]["content"][0]["toolUse"]["name"], "nova_grounding");
+    assert_eq!(sent["toolConfig"]["tools"][0]["toolSpec"]["name"], "nova_grounding");
+    // Another model gets none of these blocks, and needs no tools.
+    let mut other = grounded;
+    other.model = "amazon.nova-old".into();
+    assert_eq!(body(&request(messages(other))).get("toolConfig"), None);
+}

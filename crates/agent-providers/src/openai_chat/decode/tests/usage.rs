@@ -21,6 +21,24 @@ fn text() -> String {
 }
 
 #[test]
+fn an_estimate_of_thinking_does_not_exceed_what_is_charged() {
+    let usage = |reasoning: u64| {
+        json!({"prompt_tokens": 22, "completion_tokens": 105, "total_tokens": 127, "cost": 0.000_110_94,
+            "cost_details": {"upstream_inference_completions_cost": 0.000_105},
+            "completion_tokens_details": {"reasoning_tokens": reasoning}})
+    };
+    check(&[text(), finish("stop"), ended(usage(112))], (22, 105, 0, 0, 105));
+    check(&[text(), finish("stop"), ended(usage(900))], (22, 105, 0, 0, 105));
+}
+
+#[test]
+fn the_sound_of_a_prompt_is_no_output() {
+    let usage = json!({"prompt_audio_seconds": 5, "prompt_tokens": 11, "completion_tokens": 15, "total_tokens": 401,
+        "prompt_tokens_details": {"audio_tokens": 375, "cached_tokens": 9}});
+    check(&[text(), finish("stop"), ended(usage)], (377, 15, 9, 0, 0));
+}
+
+#[test]
 fn counts_beside_each_other_are_added() {
     // A gateway that counts reasoning beside the completion and leaves it out of the total.
     let usage = json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11,

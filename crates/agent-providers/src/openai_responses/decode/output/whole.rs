@@ -94,15 +94,10 @@ impl Output {
                     call.id = self.ids.fresh();
                     sink(StreamEvent::ToolCallStart { index: call.index, id: &call.id, name: &call.name });
                 }
-                // The vendor calls the arguments of a custom tool `input`, and some servers send both members.
-                let arguments =
-                    ["arguments", "input"].into_iter().find_map(|name| match whole.get(name)? {
-                        Value::String(text) if !text.is_empty() => Some(text.clone()),
-                        value @ (Value::Object(_) | Value::Array(_)) => Some(value.to_string()),
-                        _ => None,
-                    });
                 let local = call.local.as_ref().map(|local| local.form.arguments(&whole));
-                let arguments = local.or(arguments).unwrap_or_default();
+                let announced = call.announced.take().map(String::from).filter(|_| call.said.is_empty());
+                let arguments = local.or_else(|| arguments(&whole)).or(announced).unwrap_or_default();
+                call.awaits_arguments = call.said.is_empty() && arguments.is_empty();
                 item.fill_call(&arguments, sink);
             }
             Kind::Opaque { .. } => {}
@@ -152,7 +147,11 @@ impl Output {
                 Some(place) => {
                     // An encrypted form belongs to the item with the same id.
                     let same = |item: &&mut Item| head.kind.as_str() == "reasoning" && item.id == id;
-                    if let Some(item) = self.items.get_mut(place).filter(same) {
+                    let Some(item) = self.items.get_mut(place) else { continue };
+                    if item.end_waiting_call(&arguments(&object(raw.get())).unwrap_or_default(), sink) {
+                        continue;
+                    }
+                    if let Some(item) = Some(item).filter(same) {
                         item.reseal(read::<Spoken<'_>>(raw.get())?.encrypted_content.as_str());
                     }
                 }
@@ -163,15 +162,44 @@ impl Output {
         Ok(())
     }
 
-    /// Ends the blocks that are still open when the reply is complete.
-    pub(in crate::openai_responses::decode) fn finish(&mut self, sink: &mut EventSink<'_>) {
-        for item in self.items.iter_mut().filter(|item| !item.done) {
-            if matches!(item.kind, Kind::Opaque { .. }) {
-                sink(StreamEvent::Unrecognised { name: "an item that never came whole" });
-            } else {
-                item.end(&Spoken::default(), Map::new(), &mut self.numbers, sink);
+    /// Ends the blocks that are still open when the reply is complete, except calls in which a limit cut it.
+    pub(in crate::openai_responses::decode) fn finish(&mut self, cut: Cut, sink: &mut EventSink<'_>) {
+        for item in &mut self.items {
+            item.end_waiting_call("", sink);
+            if item.done {
+                continue;
             }
+            match &mut item.kind {
+                Kind::Opaque { .. } => {
+                    sink(StreamEvent::Unrecognised { name: "an item that never came whole" });
+                    continue;
+                }
+                Kind::Call(_) if cut == Cut::ByLimit => continue,
+                Kind::Call(call) => {
+                    let announced = call.announced.take().filter(|_| call.said.is_empty());
+                    item.fill_call(announced.as_deref().unwrap_or_default(), sink);
+                }
+                Kind::Message { .. } | Kind::Reasoning { .. } => {}
+            }
+            item.end(&Spoken::default(), Map::new(), &mut self.numbers, sink);
         }
         self.seal(sink);
     }
+}
+
+/// Whether a limit cut the reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::openai_responses::decode) enum Cut {
+    Nowhere,
+    ByLimit,
+}
+
+/// Returns the arguments of a call's item, unless they are empty. The vendor calls those of a custom tool
+/// `input`, and some servers send both members.
+pub(super) fn arguments(item: &Map<String, Value>) -> Option<String> {
+    ["arguments", "input"].into_iter().find_map(|name| match item.get(name)? {
+        Value::String(text) if !text.is_empty() => Some(text.clone()),
+        value @ (Value::Object(_) | Value::Array(_)) => Some(value.to_string()),
+        _ => None,
+    })
 }

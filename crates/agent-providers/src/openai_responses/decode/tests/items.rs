@@ -188,7 +188,7 @@ fn a_call_keeps_what_else_its_item_holds() {
 fn a_call_without_an_id_gets_one_and_a_late_name_is_taken() {
     let read = read(&[
         added(0, json!({"type": "function_call"})),
-        arguments(0, "{}"),
+        arguments(0, "{\"a\":1}"),
         done(
             0,
             json!({"type": "function_call", "name": "look", "arguments": {"ignored": "it came as text"}}),
@@ -199,7 +199,7 @@ fn a_call_without_an_id_gets_one_and_a_late_name_is_taken() {
     let message = read.end.unwrap();
     let calls: Vec<&agent_core::ToolCall> = message.tool_calls().collect();
     assert!(!calls[0].id.as_str().is_empty() && calls[0].id != calls[1].id);
-    assert_eq!((calls[0].name.as_str(), calls[0].arguments.text()), ("look", "{}"));
+    assert_eq!((calls[0].name.as_str(), calls[0].arguments.text()), ("look", r#"{"a":1}"#));
     assert_eq!(calls[1].arguments.text(), r#"{"b":1,"a":2}"#);
 }
 
@@ -281,4 +281,108 @@ fn a_search_of_the_agent_is_a_call_and_one_of_the_vendor_is_kept() {
     assert_eq!(call.signature.as_deref(), Some(r#"{"type":"tool_search_call","id":"tsc_1"}"#));
     assert_eq!(message.content[1], Content::opaque("tool_search_call", server));
     assert_eq!(message.stop_reason, StopReason::ToolUse);
+}
+
+/// Servers put the arguments of a call into one of several places.
+#[test]
+fn arguments_are_found_wherever_a_server_puts_them() {
+    const A: &str = r#"{"path":"a.txt"}"#;
+    let item = |arguments: Value| json!({"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read", "arguments": arguments});
+    let bare = |arguments: &str| json!({"type": "function_call", "call_id": "call_1", "name": "read", "arguments": arguments});
+    let whole = |text: &str| json!({"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1", "arguments": text});
+    let ended = || completed(json!([]));
+    let forms: Vec<(&str, Vec<Value>)> = vec![
+        ("the added item", vec![added(0, item(json!(A))), ended()]),
+        (
+            "the added item, with empty ends",
+            vec![added(0, item(json!(A))), whole(""), done(0, item(json!(""))), ended()],
+        ),
+        ("deltas", vec![added(0, item(json!(""))), arguments(0, &A[..5]), arguments(0, &A[5..]), ended()]),
+        ("the done event", vec![added(0, item(json!(""))), whole(A), ended()]),
+        ("the finished item", vec![added(0, item(json!(""))), whole(""), done(0, item(json!(A))), ended()]),
+        (
+            "the response",
+            vec![
+                added(0, item(json!(""))),
+                whole(""),
+                done(0, item(json!(""))),
+                completed(json!([item(json!(A))])),
+            ],
+        ),
+        ("only the response", vec![completed(json!([item(json!(A))]))]),
+        (
+            "no added event",
+            vec![arguments(0, &A[..5]), arguments(0, &A[5..]), whole(A), done(0, item(json!(A))), ended()],
+        ),
+        (
+            "an empty value first",
+            vec![added(0, item(json!("{}"))), arguments(0, A), whole(A), done(0, item(json!(A))), ended()],
+        ),
+        (
+            "an empty value as a delta",
+            vec![added(0, item(json!(""))), arguments(0, "{}"), done(0, item(json!(A))), ended()],
+        ),
+        ("an object", vec![added(0, item(json!(""))), done(0, item(json!({"path": "a.txt"}))), ended()]),
+        ("no ids of items", vec![added(0, bare("")), arguments(0, A), done(0, bare(A)), ended()]),
+        (
+            "twice in the deltas",
+            vec![
+                added(0, item(json!(""))),
+                arguments(0, A),
+                arguments(0, A),
+                done(0, item(json!(A))),
+                ended(),
+            ],
+        ),
+        (
+            "all so far with each delta",
+            vec![
+                added(0, item(json!(""))),
+                arguments(0, &A[..5]),
+                arguments(0, A),
+                done(0, item(json!(A))),
+                ended(),
+            ],
+        ),
+    ];
+    for (form, frames) in forms {
+        let read = read(&frames);
+        assert!(read.log.open_calls().is_empty(), "{form}: the call has its end");
+        let message = read.end.unwrap();
+        let calls: Vec<&agent_core::ToolCall> = message.tool_calls().collect();
+        assert_eq!(calls.len(), 1, "{form}");
+        assert_eq!((calls[0].id.as_str(), calls[0].name.as_str()), ("call_1", "read"), "{form}");
+        assert_eq!(calls[0].arguments.value(), Ok(&json!({"path": "a.txt"})), "{form}");
+    }
+    // A tool without arguments.
+    let none = read(&[added(0, item(json!(""))), done(0, item(json!(""))), ended()]);
+    assert!(none.log.open_calls().is_empty());
+    assert_eq!(none.end.unwrap().tool_calls().next().unwrap().arguments.value(), Ok(&json!({})));
+}
+
+#[test]
+fn a_reply_of_the_allowed_number_of_messages_is_complete_and_a_cut_call_has_no_end() {
+    let ends = |reason: &str| {
+        json!({"type": "response.incomplete", "response": {"status": "incomplete", "output": [],
+        "incomplete_details": {"reason": reason}}})
+    };
+    let text = json!({"type": "response.output_text.delta", "output_index": 0, "delta": "all of it"});
+    let message = read(&[text.clone(), ends("max_messages")]).end.unwrap();
+    assert_eq!((message.text(), message.stop_reason), ("all of it".to_owned(), StopReason::Stop));
+    assert_eq!(read(&[text, ends("chickens")]).kind(), ErrorKind::Api);
+    let item = json!({"type": "function_call", "id": "fc_1", "call_id": "c", "name": "f", "arguments": ""});
+    let half = [added(0, item.clone()), arguments(0, "{\"a\":1")];
+    let cut = read(&[&half[..], &[ends("max_output_tokens")]].concat());
+    assert_eq!(cut.log.open_calls().len(), 1);
+    let message = cut.end.unwrap();
+    assert_eq!(message.stop_reason, StopReason::Length);
+    assert!(
+        message.tool_calls().next().unwrap().arguments.value().is_err(),
+        "what a limit cut is not completed"
+    );
+    assert_eq!(read(&[&half[..], &[ends("chickens")]].concat()).kind(), ErrorKind::Api);
+    let mut whole = item;
+    whole["arguments"] = json!("{}");
+    let called = read(&[done(0, whole), ends("chickens")]).end.unwrap();
+    assert_eq!((called.stop_reason, called.tool_calls().count()), (StopReason::ToolUse, 1));
 }

@@ -91,7 +91,7 @@ async fn a_route_with_a_smaller_window_gets_a_shorter_conversation() {
         let turn = turn.fetch_add(1, Ordering::Relaxed);
         match request.model.id.as_str() {
             "small" => "Done.".into(),
-            _ if turn < 40 => ScriptedReply::call(&format!("c{turn}"), "look", json!({})),
+            _ if turn < 40 => ScriptedReply::call(&format!("c{turn}"), "look", json!({"at": turn})),
             _ => ScriptedReply::new().failing(ErrorKind::Quota, "no credit"),
         }
     });

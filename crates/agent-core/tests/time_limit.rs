@@ -176,7 +176,7 @@ async fn tokens_that_a_cache_served_do_not_count() {
     let model = ScriptedProvider::responding(move |_| {
         let n = turns.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let reply = if n < 40 {
-            ScriptedReply::new().and_call(&format!("c{n}"), "work", json!({}))
+            ScriptedReply::new().and_call(&format!("c{n}"), "work", json!({"n": n}))
         } else {
             "done".into()
         };

@@ -300,6 +300,21 @@ async fn the_usage_is_reported_while_a_question_waits() {
     assert!(said.code == 0 && said.err.contains("usage: 1200 tokens in, 34 out"), "{said:?}");
 }
 
+#[tokio::test]
+async fn retries_and_the_longest_wait_are_settings() {
+    let (model, dir) = (Model::start().await, Project::new());
+    let began = std::time::Instant::now();
+    let said = dir.ask(&model, &["-p", "--max-retries", "1", "limit it"]).await;
+    assert!(said.code == 1 && said.err.contains("gave up after 2 attempts"), "{said:?}");
+    assert_eq!(model.asked().len(), 2);
+    // The server asks for no wait at all, and the own one is kept.
+    assert!(began.elapsed() >= std::time::Duration::from_millis(800), "{:?}", began.elapsed());
+    let said = dir.ask(&model, &["-p", "--max-retries", "0", "limit it"]).await;
+    assert_eq!((said.code, model.asked().len()), (1, 3));
+    let said = dir.run(&["config", "--max-retry-wait", "300"]).await;
+    assert!(said.out.contains("max_retry_wait = 300"), "{said:?}");
+}
+
 /// A run that was stopped continues without a task; one that is complete needs a task.
 #[tokio::test]
 async fn a_stopped_run_continues_without_a_task_and_a_complete_one_needs_one() {

@@ -250,7 +250,9 @@ fn a_budget_below_the_smallest_request_is_an_error_that_says_what_would_do() {
     assert_eq!(texts(&compacted(&one, &config(6))), ["[...]"]);
     let text = compact_history(&one, &config(0), &HeuristicTokenCounter).unwrap_err().to_string();
     assert!(
-        text.contains("0 tokens") && text.contains("need 6") && text.contains("max_context_tokens"),
+        text.contains("0 tokens")
+            && text.contains("need 6")
+            && text.contains("shorten the task or the instructions"),
         "{text}"
     );
     assert_eq!(compact_history(&History::new(), &config(0), &HeuristicTokenCounter).unwrap(), []);

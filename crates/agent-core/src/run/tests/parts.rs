@@ -150,6 +150,7 @@ fn a_policy_is_read_as_it_was_written() {
         follow_up_mode: QueueMode::All,
         limits: Some(ExecutionLimits::unlimited().with_max_turns(17)),
         max_continuations: 19,
+        max_repeats: 21,
         retry: RetryConfig { max_retries: 23, ..RetryConfig::default() },
         context: Some(ContextConfig::default().with_keep_first(29)),
         config_id: Some("thirty-one".to_owned()),
@@ -161,7 +162,7 @@ fn a_policy_is_read_as_it_was_written() {
     assert_eq!(serde_json::from_value::<LoopPolicy>(written.clone()).unwrap(), policy);
     // Each field differs from the default, so each is written.
     let names = written.as_object().unwrap().len();
-    assert_eq!(names, 16, "{written}");
+    assert_eq!(names, 17, "{written}");
     let default = serde_json::to_value(LoopPolicy::default()).unwrap();
     assert!(written.as_object().unwrap().iter().all(|(name, value)| default.get(name) != Some(value)));
     assert_eq!(serde_json::from_value::<LoopPolicy>(default).unwrap(), LoopPolicy::default());

@@ -126,6 +126,17 @@ async fn protocol_report(
                     break;
                 }
             }
+            let lost = if first.is_none() { cuts::lost(&body) } else { Vec::new() };
+            for cut in lost {
+                let delivery = cut.name;
+                let found = play::play(server, api, case, cut).await;
+                let difference = compare::difference_of_lost(&found);
+                first =
+                    difference.map(|difference| Failure { case: case.case.clone(), delivery, difference });
+                if first.is_some() {
+                    break;
+                }
+            }
             if let Some((delivery, paused)) = paused {
                 let found = paused.await.context("a delivery with pauses panicked")?;
                 first = first.or_else(|| failure(&found, delivery));

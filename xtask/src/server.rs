@@ -30,6 +30,18 @@ pub(crate) struct Response {
     pub(crate) pieces: Vec<Vec<u8>>,
     /// How long to wait between two pieces.
     pub(crate) pause: Duration,
+    /// How the body ends.
+    pub(crate) ending: Ending,
+}
+
+/// How a body ends.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// As HTTP demands it.
+    #[default]
+    Whole,
+    /// The connection is closed without the end of the body.
+    Lost,
 }
 
 /// The server. It ends when it is dropped.
@@ -145,7 +157,9 @@ async fn answer(mut stream: TcpStream, prepared: &Prepared) -> anyhow::Result<()
         chunk.extend_from_slice(b"\r\n");
         stream.write_all(&chunk).await?;
     }
-    stream.write_all(b"0\r\n\r\n").await?;
+    if response.ending == Ending::Whole {
+        stream.write_all(b"0\r\n\r\n").await?;
+    }
     stream.shutdown().await?;
     Ok(())
 }

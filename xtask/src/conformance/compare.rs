@@ -17,6 +17,16 @@ pub(super) struct Difference {
     pub(super) found: String,
 }
 
+/// What differs if a reply whose connection was lost before its end is taken for a whole one.
+pub(super) fn difference_of_lost(found: &Found) -> Option<Difference> {
+    let found = match &found.end {
+        FoundEnd::Failed(..) => return None,
+        FoundEnd::Complete(reason, _) => format!("complete: {reason:?}"),
+        FoundEnd::Broken(how) => how.clone(),
+    };
+    Some(Difference { field: "end".to_owned(), wanted: "an error".to_owned(), found })
+}
+
 /// The first difference, or `None`.
 pub(super) fn first_difference(wanted: &Wanted, found: &Found) -> Option<Difference> {
     end(&wanted.end, &found.end)

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::server::Ending;
+
 /// The wait between two pieces of a paused delivery. Longer than any wait of ours behind the end of a reply.
 const PAUSE: Duration = Duration::from_millis(400);
 
@@ -35,6 +37,44 @@ pub(super) struct Cut {
     pub(super) pieces: Vec<Vec<u8>>,
     /// How long the server waits between two of them.
     pub(super) pause: Duration,
+    /// Whether the body ends behind them.
+    pub(super) ending: Ending,
+}
+
+/// What ends a reply, in any protocol. Gemini's has no such mark: only the end of the body ends it.
+const END_MARKS: &[&str] = &[
+    "[DONE]",
+    "message_stop",
+    "messageStop",
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.done",
+    "\"done\":true",
+    "\"done\": true",
+];
+
+/// The most deliveries of one body whose connection is lost.
+const MAX_LOST: usize = 40;
+
+/// The beginnings of the body before its end mark, each of which ends with a frame. The connection is lost there, so none of
+/// them is a reply, whatever words for a stop the frames hold.
+pub(super) fn lost(body: &[u8]) -> Vec<Cut> {
+    let ends: Vec<usize> = frames(body).into_iter().filter(|end| *end < body.len()).collect();
+    let has_ended = |end: usize| {
+        let before = String::from_utf8_lossy(&body[..end]);
+        END_MARKS.iter().any(|mark| before.contains(mark))
+    };
+    let step = ends.len().div_ceil(MAX_LOST).max(1);
+    // The last frames hold the words for a stop, so the selection counts from the end.
+    let chosen = ends.into_iter().rev().step_by(step).filter(|end| !has_ended(*end));
+    let cut = |end: usize| Cut {
+        name: "lost connection",
+        pieces: vec![body[..end].to_vec()],
+        pause: Duration::ZERO,
+        ending: Ending::Lost,
+    };
+    chosen.map(cut).collect()
 }
 
 /// The body whole, and cut in four hostile ways. The same body is always cut alike.
@@ -43,7 +83,7 @@ pub(super) fn all(body: &[u8]) -> Vec<Cut> {
         places.retain(|p| *p > 0 && *p < body.len());
         places.sort_unstable();
         places.dedup();
-        Cut { name, pieces: pieces(body, &places), pause: Duration::ZERO }
+        Cut { name, pieces: pieces(body, &places), pause: Duration::ZERO, ending: Ending::Whole }
     };
     vec![
         cut("whole", Vec::new()),
@@ -65,7 +105,12 @@ pub(super) fn paused(body: &[u8]) -> Option<Cut> {
     };
     let places = starts.zip(ends.iter().copied()).filter(names_reason).map(|(_, end)| end);
     let places: Vec<usize> = places.filter(|end| *end < body.len()).take(MAX_PAUSES).collect();
-    (!places.is_empty()).then(|| Cut { name: "with pauses", pieces: pieces(body, &places), pause: PAUSE })
+    (!places.is_empty()).then(|| Cut {
+        name: "with pauses",
+        pieces: pieces(body, &places),
+        pause: PAUSE,
+        ending: Ending::Whole,
+    })
 }
 
 /// The places behind the frames: events that an empty line ends, lines, or frames that begin with their length.

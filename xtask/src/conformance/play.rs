@@ -85,6 +85,7 @@ pub(super) fn begin(server: &Server, api: ApiProtocol, case: &Case, cut: Cut) ->
         headers: case.headers.clone(),
         pieces: cut.pieces,
         pause: cut.pause,
+        ending: cut.ending,
     };
     let base_url = server.prepare(response);
     let vendor = case.vendor.clone().unwrap_or_else(|| "recorded".to_owned());

@@ -334,7 +334,7 @@ pub(super) fn strange(author: &ModelConfig) -> anyhow::Result<Past> {
     strange_with(author, [long(40), long(41), "functions.note:2".to_owned(), "chatcmpl-tool-ü".to_owned()])
 }
 
-/// The same by the model that is asked, which wrote the ids in the form of its own server.
+/// The same by the model of the request, which wrote the ids in the form of its own server.
 pub(super) fn own_strange(author: &ModelConfig) -> anyhow::Result<Past> {
     let id = |n: usize| answers::own_id(author.api, &format!("functions.note:{n}"));
     strange_with(author, [id(0), id(1), id(2), id(3)])

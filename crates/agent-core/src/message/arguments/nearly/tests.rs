@@ -5,6 +5,7 @@ use super::object;
 use crate::message::ToolArguments;
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "so that a case is one line")]
 fn check(text: &str, expect: Value) {
     let arguments = ToolArguments::from_text(text);
     assert_eq!(arguments.value(), Ok(&expect), "{text}");

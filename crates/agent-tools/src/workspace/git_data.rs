@@ -1,9 +1,10 @@
 //! The data of a repository that is not in a folder named `.git`.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use super::rules::is_repository;
-use crate::bounded::BoundedFolder;
+use crate::dir::Dir;
 
 /// The longest file that names a folder, in bytes.
 const MAX_NAME_BYTES: u64 = 8 << 10;
@@ -42,10 +43,12 @@ pub(super) fn beside(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the path in a file of one line, behind this beginning.
+/// Returns the path in a regular file of one line, behind this beginning.
 fn named_in(folder: &Path, file: &str, beginning: &str) -> Option<PathBuf> {
-    let read = BoundedFolder::open(folder).and_then(|folder| folder.read(file, MAX_NAME_BYTES));
-    let text = read.ok()?.into_text();
+    let (file, _) = Dir::open(folder).ok()?.open_file(file.as_ref()).ok()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_NAME_BYTES).read_to_end(&mut bytes).ok()?;
+    let text = String::from_utf8_lossy(&bytes);
     let name = text.strip_prefix(beginning)?.trim();
     (!name.is_empty()).then(|| PathBuf::from(name))
 }

@@ -121,7 +121,7 @@ pub(crate) fn fault(image: &ImageContent, model: &ModelConfig) -> Option<Cow<'st
             format!("[image left out: it has {size} MB, and this API takes at most {most} MB]").into(),
         );
     }
-    let (kind, size) = match seen(data) {
+    let (kind, size) = match recognize(data) {
         Seen::Broken(kind) => return Some(format!("[image left out: the {kind} data is damaged]").into()),
         Seen::Other => (essence(declared), None),
         Seen::Valid(kind, size) => (kind.to_owned(), size),
@@ -143,7 +143,7 @@ pub(crate) fn fault(image: &ImageContent, model: &ModelConfig) -> Option<Cow<'st
 
 /// Returns the media type under which a picture is sent: that of its bytes, or the declared one if they are not recognized.
 pub(crate) fn media_type<'m>(data: &str, declared: &'m str) -> &'m str {
-    match seen(data) {
+    match recognize(data) {
         Seen::Valid(kind, _) => kind,
         Seen::Other | Seen::Broken(_) => declared,
     }
@@ -151,7 +151,7 @@ pub(crate) fn media_type<'m>(data: &str, declared: &'m str) -> &'m str {
 
 /// Returns the conversation that is sent: that of `request`, without the pictures that are too many for its API. The oldest
 /// ones are left out.
-pub(crate) fn thinned(request: &ModelRequest) -> Option<History> {
+pub(crate) fn thin(request: &ModelRequest) -> Option<History> {
     let (history, crowd) = (&request.history, Rules::new(&request.model).crowd);
     let count = history.pictures();
     if count <= crowd.most.min(crowd.many) || !request.model.images {
@@ -171,7 +171,7 @@ pub(crate) fn thinned(request: &ModelRequest) -> Option<History> {
                 ));
             }
             let ImageContent::Base64 { data, .. } = image else { return None };
-            match seen(data) {
+            match recognize(data) {
                 Seen::Valid(_, Some((width, height))) if width.max(height) > side => Some(format!(
                     "[image left out: it has {width} x {height} pixels, and this API takes at most {side} a side when a \
                      conversation has more than {} pictures]",
@@ -180,7 +180,7 @@ pub(crate) fn thinned(request: &ModelRequest) -> Option<History> {
                 _ => None,
             }
         };
-        if let Some(messages) = without(unit, &mut replace) {
+        if let Some(messages) = replace_pictures(unit, &mut replace) {
             splices.push(Splice { from, to, messages });
         }
         from = to;
@@ -189,11 +189,14 @@ pub(crate) fn thinned(request: &ModelRequest) -> Option<History> {
 }
 
 /// Returns the messages of a unit with the pictures replaced for which `replace` returns a text, or `None` if it returns none.
-fn without(unit: &Unit, replace: &mut impl FnMut(&ImageContent) -> Option<String>) -> Option<Vec<Entry>> {
+fn replace_pictures(
+    unit: &Unit,
+    replace: &mut impl FnMut(&ImageContent) -> Option<String>,
+) -> Option<Vec<Entry>> {
     let mut is_changed = false;
     let messages = unit.entries().iter().map(|entry| {
         let mut message = entry.message().clone();
-        let Some(content) = given(&mut message) else { return entry.clone() };
+        let Some(content) = content_mut(&mut message) else { return entry.clone() };
         let mut changed = false;
         for block in content {
             if let Content::Image(image) = block
@@ -211,7 +214,7 @@ fn without(unit: &Unit, replace: &mut impl FnMut(&ImageContent) -> Option<String
 }
 
 /// Returns the content of a message of the user or of a result.
-fn given(message: &mut agent_core::AgentMessage) -> Option<&mut Vec<Content>> {
+fn content_mut(message: &mut agent_core::AgentMessage) -> Option<&mut Vec<Content>> {
     let agent_core::AgentMessage::Llm(message) = message else { return None };
     match &mut message.message {
         Message::User(message) => Some(&mut message.content),
@@ -231,10 +234,10 @@ fn megabytes(encoded: usize) -> String {
     format!("{}.{}", tenths / 10, tenths % 10)
 }
 
-fn seen(data: &str) -> Seen {
+fn recognize(data: &str) -> Seen {
     // The formats are recognized by few bytes; only a photo needs more of them.
-    let short = decoded(data, 64);
-    let head = if short.starts_with(&[0xFF, 0xD8, 0xFF]) { decoded(data, HEAD) } else { short };
+    let short = decode(data, 64);
+    let head = if short.starts_with(&[0xFF, 0xD8, 0xFF]) { decode(data, HEAD) } else { short };
     let both = |kind, size: Option<(u32, u32)>| match size {
         Some((width, height)) if width > 0 && height > 0 => Seen::Valid(kind, size),
         _ => Seen::Broken(kind),
@@ -307,7 +310,7 @@ fn jpeg(head: &[u8]) -> Seen {
 }
 
 /// Decodes the first `most` bytes of base64 data, up to the first character that does not belong to it.
-fn decoded(data: &str, most: usize) -> Vec<u8> {
+fn decode(data: &str, most: usize) -> Vec<u8> {
     let digits = data.as_bytes().get(..most.div_ceil(3) * 4).unwrap_or(data.as_bytes());
     let mut out = Vec::with_capacity(digits.len() / 4 * 3);
     let (mut bits, mut count) = (0_u32, 0_u8);

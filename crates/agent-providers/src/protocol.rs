@@ -144,7 +144,7 @@ pub(crate) trait Protocol: Send + Sync {
     /// # Errors
     /// Returns the same errors as [`encode`](Self::encode).
     fn sendable(&self, request: &ModelRequest) -> Result<HttpRequest, ProviderError> {
-        match crate::pictures::thinned(request) {
+        match crate::pictures::thin(request) {
             Some(history) => {
                 let mut thinned = request.clone();
                 thinned.history = history;

@@ -56,7 +56,7 @@ pub(super) fn replied(run: &mut Run, reply: Reply, out: &mut Vec<AgentEvent>) ->
         return Ok(());
     }
     if run.is_empty_answer(&message) {
-        return replied_nothing(run, (started, retry), message, out);
+        return repeat_empty(run, (started, retry), message, out);
     }
     run.close_retry(retry, None, out);
     run.apply_reply(started, message, tokens, out);
@@ -64,7 +64,7 @@ pub(super) fn replied(run: &mut Run, reply: Reply, out: &mut Vec<AgentEvent>) ->
 }
 
 /// Repeats the call once after an empty reply to the results of tools, and then ends the run.
-fn replied_nothing(
+fn repeat_empty(
     run: &mut Run,
     (started, retry): (bool, Option<Retry>),
     message: AssistantMessage,
@@ -111,7 +111,7 @@ pub(super) fn failed(
         run.recover_overflow(failure.message.clone(), out);
         return Ok(());
     }
-    if refused::replaces(run, failure) {
+    if refused::applies(run, failure) {
         run.supersede(started, partial, failure, out);
         refused::replace(run, failure, out);
         return Ok(());

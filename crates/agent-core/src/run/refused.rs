@@ -1,4 +1,4 @@
-//! Replaces the files that a provider refused by a sentence, so that the run goes on.
+//! Replaces the files that a provider refused by a sentence, so that the run continues.
 //!
 //! A picture or a document is a part of every later request. A provider that refuses it would refuse them all.
 
@@ -71,7 +71,7 @@ impl Files {
 }
 
 /// Returns whether a failure is about files that the conversation has.
-pub(super) fn replaces(run: &Run, failure: &Failure) -> bool {
+pub(super) fn applies(run: &Run, failure: &Failure) -> bool {
     Files::refused_by(failure).is_some_and(|files| run.history.units().any(|unit| files.are_in(unit)))
 }
 
@@ -96,7 +96,7 @@ fn splices(run: &Run, files: Files, why: &str) -> Vec<Splice> {
     for (at, unit) in units.into_iter().enumerate() {
         let to = from + unit.entries().len();
         if at >= first && files.are_in(unit) {
-            let messages = unit.entries().iter().map(|entry| replaced(entry, files, why)).collect();
+            let messages = unit.entries().iter().map(|entry| without_files(entry, files, why)).collect();
             splices.push(Splice { from, to, messages });
         }
         from = to;
@@ -104,7 +104,7 @@ fn splices(run: &Run, files: Files, why: &str) -> Vec<Splice> {
     splices
 }
 
-fn replaced(entry: &Entry, files: Files, why: &str) -> Entry {
+fn without_files(entry: &Entry, files: Files, why: &str) -> Entry {
     let mut message = entry.message().clone();
     let AgentMessage::Llm(inner) = &mut message else { return entry.clone() };
     let content = match &mut inner.message {

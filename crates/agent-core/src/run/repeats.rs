@@ -9,7 +9,7 @@ use crate::message::{AgentMessage, AssistantMessage, Content, Message, ToolResul
 const NOTICE: &str = "[The same call had the same result";
 
 /// Returns the limit of repetitions if the end of the conversation has reached it. A message of the user begins anew.
-pub(super) fn reached(run: &Run) -> Option<LimitReason> {
+pub(super) fn reached_limit(run: &Run) -> Option<LimitReason> {
     // A run that has just begun gets its turn, also after one that was stopped.
     let most = limit(run).filter(|_| run.turn.index > 0 && run.prompts.is_empty())?;
     let last = run.history.last_unit().filter(|unit| unit.kind() == UnitKind::Exchange)?;

@@ -44,7 +44,7 @@ impl Run {
 
     /// Checks the limits, then enters the gate, then opens the turn.
     pub(super) fn begin_turn(&mut self, out: &mut Vec<AgentEvent>) {
-        let limit = self.tracker.check_limits(self.now).or_else(|| repeats::reached(self));
+        let limit = self.tracker.check_limits(self.now).or_else(|| repeats::reached_limit(self));
         if let Some(limit) = limit {
             let reason = limit.to_string();
             self.enter_prompts(out);

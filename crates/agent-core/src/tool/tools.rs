@@ -138,7 +138,7 @@ impl Tools {
 
     /// Returns the name of the only tool that a model can have meant with another name: with a prefix such as `functions.`, in
     /// other letters, or with other signs between the words. `None` if no tool or more than one fits.
-    pub(crate) fn meant(&self, name: &str) -> Option<&str> {
+    pub(crate) fn only_match(&self, name: &str) -> Option<&str> {
         let bare = |name: &str| -> String {
             name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
         };

@@ -8,7 +8,7 @@ use super::*;
 const PIXEL: &str =
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-fn encoded(bytes: &[u8]) -> String {
+fn encode(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for three in bytes.chunks(3) {
@@ -26,7 +26,7 @@ fn png(width: u32, height: u32, more: usize) -> String {
     bytes.extend(width.to_be_bytes());
     bytes.extend(height.to_be_bytes());
     bytes.extend(vec![7; more + 5]);
-    encoded(&bytes)
+    encode(&bytes)
 }
 
 fn jpeg(preview: usize) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn model(api: ApiProtocol) -> ModelConfig {
     model
 }
 
-fn said(api: ApiProtocol, data: &str, kind: &str) -> Option<String> {
+fn fault_text(api: ApiProtocol, data: &str, kind: &str) -> Option<String> {
     let image = ImageContent::Base64 { data: data.to_owned(), mime_type: kind.to_owned() };
     fault(&image, &model(api)).map(Cow::into_owned)
 }
@@ -56,33 +56,33 @@ const GOOGLE: ApiProtocol = ApiProtocol::GoogleGenerativeAi;
 
 #[test]
 fn sizes_are_read_from_the_bytes() {
-    let webp = |head: &[u8]| encoded(&[b"RIFF\x20\0\0\0WEBP", head].concat());
+    let webp = |head: &[u8]| encode(&[b"RIFF\x20\0\0\0WEBP", head].concat());
     for (data, expect) in [
         (PIXEL.to_owned(), Seen::Valid(PNG, Some((1, 1)))),
         (png(9_000, 20, 0), Seen::Valid(PNG, Some((9_000, 20)))),
-        (encoded(b"GIF89a\x03\0\x04\0\0\0"), Seen::Valid(GIF, Some((3, 4)))),
+        (encode(b"GIF89a\x03\0\x04\0\0\0"), Seen::Valid(GIF, Some((3, 4)))),
         (webp(b"VP8X\x0a\0\0\0\0\0\0\0\x02\0\0\x03\0\0"), Seen::Valid(WEBP, Some((3, 4)))),
         (webp(b"VP8L\x0a\0\0\0\x2f\x02\xc0\0\0\0\0\0"), Seen::Valid(WEBP, Some((3, 4)))),
         (webp(b"VP8 \x0a\0\0\0\0\0\0\x9d\x01\x2a\x03\0\x04\0"), Seen::Valid(WEBP, Some((3, 4)))),
-        (encoded(&jpeg(0)), Seen::Valid(JPEG, Some((0x2000, 0x1000)))),
-        (encoded(&jpeg(3)), Seen::Valid(JPEG, Some((0x2000, 0x1000)))),
+        (encode(&jpeg(0)), Seen::Valid(JPEG, Some((0x2000, 0x1000)))),
+        (encode(&jpeg(3)), Seen::Valid(JPEG, Some((0x2000, 0x1000)))),
         // A preview that is longer than what is read.
-        (encoded(&jpeg(12)), Seen::Valid(JPEG, None)),
-        (encoded(&[b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 200]].concat()), Seen::Broken(PNG)),
+        (encode(&jpeg(12)), Seen::Valid(JPEG, None)),
+        (encode(&[b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 200]].concat()), Seen::Broken(PNG)),
         (png(0, 20, 0), Seen::Broken(PNG)),
         ("iVBORw0KGgo=".to_owned(), Seen::Broken(PNG)),
-        (encoded(&jpeg(0)[..8]), Seen::Broken(JPEG)),
-        (encoded(b"GIF89a"), Seen::Broken(GIF)),
+        (encode(&jpeg(0)[..8]), Seen::Broken(JPEG)),
+        (encode(b"GIF89a"), Seen::Broken(GIF)),
         ("QUJD".to_owned(), Seen::Other),
         ("!".to_owned(), Seen::Other),
     ] {
-        assert_eq!(seen(&data), expect, "{}", &data[..data.len().min(60)]);
+        assert_eq!(recognize(&data), expect, "{}", &data[..data.len().min(60)]);
     }
 }
 
 #[test]
 fn a_picture_that_an_api_refuses_is_left_out_with_the_reason() {
-    let broken = encoded(&[b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 200]].concat());
+    let broken = encode(&[b"\x89PNG\r\n\x1a\n".as_slice(), &[0; 200]].concat());
     let large = png(1_024, 1_024, 6 << 20);
     for (api, data, kind, expect) in [
         (CLAUDE, PIXEL, "image/png", None),
@@ -100,11 +100,11 @@ fn a_picture_that_an_api_refuses_is_left_out_with_the_reason() {
             Some("its type is image/tiff, and this API takes png, jpeg, gif, webp"),
         ),
         (CLAUDE, "QUJD", "image/jpg; x=y", None),
-        (GOOGLE, &*encoded(b"GIF89a\x03\0\x04\0\0\0"), "image/png", Some("image/gif")),
+        (GOOGLE, &*encode(b"GIF89a\x03\0\x04\0\0\0"), "image/png", Some("image/gif")),
         (GOOGLE, "QUJD", "image/heic", None),
         (CHAT, "QUJD", "image/svg+xml", Some("image/svg+xml")),
     ] {
-        let found = said(api, data, kind);
+        let found = fault_text(api, data, kind);
         match expect {
             None => assert_eq!(found, None),
             Some(part) => {
@@ -145,15 +145,15 @@ fn left(history: &History) -> (usize, Option<bool>) {
 
 #[test]
 fn the_oldest_of_too_many_pictures_are_left_out() {
-    assert!(thinned(&with_pictures(100, PIXEL)).is_none());
+    assert!(thin(&with_pictures(100, PIXEL)).is_none());
     for (count, kept) in [(101, 81), (120, 100), (121, 81)] {
-        let history = thinned(&with_pictures(count, PIXEL)).unwrap();
+        let history = thin(&with_pictures(count, PIXEL)).unwrap();
         assert_eq!(left(&history), (kept, Some(false)), "{count}");
         assert_eq!(history.len(), 2 * count);
     }
     // More than twenty have a smaller maximum of pixels.
     let wide = png(2_001, 10, 0);
-    assert!(thinned(&with_pictures(20, &wide)).is_none());
-    assert_eq!(left(&thinned(&with_pictures(21, &wide)).unwrap()).0, 0);
-    assert!(thinned(&with_pictures(21, &png(2_000, 10, 0))).is_none());
+    assert!(thin(&with_pictures(20, &wide)).is_none());
+    assert_eq!(left(&thin(&with_pictures(21, &wide)).unwrap()).0, 0);
+    assert!(thin(&with_pictures(21, &png(2_000, 10, 0))).is_none());
 }

@@ -240,7 +240,7 @@ pub(super) fn all() -> Vec<Route> {
         .takes::<openai::responses::ResponsesRequest>()
         .answers(Answer::JsonOrEvents(schema::<openai::responses::ResponseBody>)),
         Route::new("get", "/v1/responses/{id}", "getResponse", "A response of a kept conversation", || {
-            get(openai::responses::stored)
+            get(openai::responses::retrieve)
         })
         .gives::<openai::responses::ResponseBody>(),
     ];

@@ -12,7 +12,7 @@ const LEFT_OUT: &str = "looptree.dev/leftOutServers";
 const MAX_WORD: usize = 40;
 
 /// Returns the message with the entries of `mcpServers` in the form of the schema. Other messages are unchanged.
-pub(super) fn readable(line: String) -> String {
+pub(super) fn normalize(line: String) -> String {
     // Prompts can be long, so they are not parsed.
     if !["new", "load", "resume"].iter().any(|verb| line.contains(&format!("session/{verb}\""))) {
         return line;
@@ -28,7 +28,7 @@ pub(super) fn readable(line: String) -> String {
         Some(Value::Array(entries)) => {
             for (place, entry) in entries.iter().enumerate() {
                 let name = entry["name"].as_str().filter(|name| !name.trim().is_empty());
-                match (name, entry_of(entry)) {
+                match (name, read_entry(entry)) {
                     (Some(_), Ok(entry)) => servers.push(entry),
                     (Some(name), Err(why)) => left_out.push(json!([word(name), why])),
                     (None, _) => left_out.push(json!([format!("{}", place + 1), "its entry has no name"])),
@@ -47,15 +47,15 @@ pub(super) fn readable(line: String) -> String {
     message.to_string()
 }
 
-/// Returns the names of the entries that [`readable`] left out, with the reasons.
-pub(super) fn left_out(meta: Option<&Map<String, Value>>) -> Vec<(String, String)> {
+/// Returns the names of the entries that [`normalize`] left out, with the reasons.
+pub(super) fn omissions(meta: Option<&Map<String, Value>>) -> Vec<(String, String)> {
     let entries = meta.and_then(|meta| meta.get(LEFT_OUT)).and_then(Value::as_array);
     let pair = |entry: &Value| Some((entry[0].as_str()?.to_owned(), entry[1].as_str()?.to_owned()));
     entries.into_iter().flatten().filter_map(pair).collect()
 }
 
 /// Returns an entry in the form of the schema, or why it cannot be used. The reason has no value, which may be a secret.
-fn entry_of(entry: &Value) -> Result<Value, String> {
+fn read_entry(entry: &Value) -> Result<Value, String> {
     let text = |member: &str| match entry[member].as_str() {
         Some(text) if !text.is_empty() => Ok(text),
         Some(_) => Err(format!("{member} is empty")),
@@ -130,10 +130,10 @@ mod tests {
         let params = json!({ "cwd": "/w", "mcpServers": servers, "_meta": { "x": 1 } });
         let line =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }).to_string();
-        let message: Value = serde_json::from_str(&readable(line)).unwrap();
+        let message: Value = serde_json::from_str(&normalize(line)).unwrap();
         let params = &message["params"];
         assert_eq!((&params["cwd"], &params["_meta"]["x"]), (&json!("/w"), &json!(1)));
-        (params["mcpServers"].as_array().unwrap().clone(), left_out(params["_meta"].as_object()))
+        (params["mcpServers"].as_array().unwrap().clone(), omissions(params["_meta"].as_object()))
     }
 
     #[test]
@@ -194,7 +194,7 @@ mod tests {
             r#"{"method":"session/prompt","params":{"a":1.0}}"#,
             r#"{"method":"session/new","params":7}"#,
         ] {
-            assert_eq!(readable(line.to_owned()), line);
+            assert_eq!(normalize(line.to_owned()), line);
         }
     }
 }

@@ -113,7 +113,7 @@ async fn open(
         // The editor may load again what is open: it has lost its own copy.
         host.close(id).await.map_err(|error| failed(&error))?;
     }
-    let mut servers = EditorServers { left_out: editor_servers::left_out(meta), ..EditorServers::default() };
+    let mut servers = EditorServers { left_out: editor_servers::omissions(meta), ..EditorServers::default() };
     servers.servers.extend(wanted.into_iter().filter_map(server));
     let state = Mutex::new(Updates::new(root.clone()));
     host.open(&root, id.map(str::to_owned), servers, state).await.map_err(|error| failed(&error))

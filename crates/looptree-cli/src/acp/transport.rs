@@ -22,7 +22,7 @@ pub(super) fn of(
 ) -> impl ConnectTo<Agent> + 'static {
     let lines = AnyDelimiterCodec::new_with_max_length(b"\n".to_vec(), b"\n".to_vec(), MAX_LINE);
     let incoming = FramedRead::new(input, lines).map(|line| match line {
-        Ok(line) => Ok(editor_servers::readable(String::from_utf8_lossy(&line).into_owned())),
+        Ok(line) => Ok(editor_servers::normalize(String::from_utf8_lossy(&line).into_owned())),
         Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => {
             Err(Error::new(ErrorKind::InvalidData, format!("a message has more than {MAX_LINE} bytes")))
         }

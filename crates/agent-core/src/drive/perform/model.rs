@@ -407,7 +407,7 @@ impl ModelCall {
         for block in &mut reply.content {
             if let Content::ToolCall(call) = block
                 && self.tools.find(call.name.as_str()).is_none()
-                && let Some(name) = self.tools.meant(call.name.as_str())
+                && let Some(name) = self.tools.only_match(call.name.as_str())
             {
                 call.name = ToolName::from(name);
             }

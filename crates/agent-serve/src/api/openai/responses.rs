@@ -395,7 +395,7 @@ pub(in super::super) async fn respond(
 }
 
 /// Returns a response of a kept conversation.
-pub(in super::super) async fn stored(
+pub(in super::super) async fn retrieve(
     State(service): State<Service>,
     Caller(account): Caller,
     InPath(id): InPath<String>,
@@ -404,11 +404,11 @@ pub(in super::super) async fn stored(
         || ApiError::not_found("there is no such response; only those of kept conversations are stored");
     let id: ResponseId = id.parse().map_err(|_| unknown())?;
     let seat = Seat { service: &service, account: &account, lifetime: Lifetime::Kept, request: None };
-    let mut running = seat.stored(&id.conversation, id.after).await?.ok_or_else(unknown)?;
+    let mut running = seat.find_run(&id.conversation, id.after).await?.ok_or_else(unknown)?;
     let agent = running.conversation().of.agent.to_string();
     let mut body = ResponseBody::new(id.to_string(), &service, agent);
-    body.created_at = seconds(running.began());
-    body.output = outputs(&mut running, &id).await;
+    body.created_at = seconds(running.start_time());
+    body.output = read_output(&mut running, &id).await;
     let usage = running.usage();
     Ok(Json(match running.finish().await {
         Ok(finish) => body.finished(finish, usage),
@@ -421,14 +421,14 @@ async fn whole(
     mut body: ResponseBody,
     id: ResponseId,
 ) -> Result<ResponseBody, ApiError> {
-    body.output = outputs(&mut running, &id).await;
+    body.output = read_output(&mut running, &id).await;
     let usage = running.usage();
     let finish = running.finish().await?;
     Ok(body.finished(finish, usage))
 }
 
 /// Reads the messages of the output to their end.
-async fn outputs(running: &mut Running, id: &ResponseId) -> Vec<Value> {
+async fn read_output(running: &mut Running, id: &ResponseId) -> Vec<Value> {
     let mut output = Vec::new();
     while let Some(piece) = running.next().await {
         if let Piece::Reply(text) = piece

@@ -214,7 +214,7 @@ impl Seat<'_> {
 
     /// Returns the run that began after an event of a stored conversation, and the name of its agent. `None` if there is no such
     /// run.
-    pub(super) async fn stored(&self, id: &SessionId, after: u64) -> Result<Option<Running>, ApiError> {
+    pub(super) async fn find_run(&self, id: &SessionId, after: u64) -> Result<Option<Running>, ApiError> {
         let conversation = self.service.open(self.account, id).await?;
         let session = self.service.session(self.account, id).await?;
         let begins = numbered(&session).any(|(before, number, _)| before == after && number == after + 1);
@@ -312,7 +312,7 @@ impl Running {
     }
 
     /// Returns when a recorded run began.
-    pub(super) fn began(&self) -> Timestamp {
+    pub(super) fn start_time(&self) -> Timestamp {
         self.began
     }
 

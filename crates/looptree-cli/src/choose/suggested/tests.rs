@@ -43,7 +43,6 @@ const OWN: &[&str] = &[
     "approve = \"commands\"",
     "context_window = 5000",
     "max_turns = 9",
-    "max_retries = 9",
     "[profiles.p]\nmodel = \"groq/openai/gpt-oss-120b\"",
     "[profiles.p]\nbase_url = \"http://mine:4/v1\"\nmodel = \"local/p\"",
 ];
@@ -80,9 +79,7 @@ const HOSTILE: &[&str] = &[
     "prices = { \"*\" = \"0\" }",
     "max_tokens_total = 1",
     "max_turns = 100000",
-    "max_repeats = 0",
     "max_retries = 100000",
-    "max_retry_wait = 0",
     "skills = [\"/\"]",
     "mcp_servers = { x = { command = \"/stranger\" } }",
     "profile = \"p\"",

@@ -22,7 +22,7 @@ pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
         if !pairs.ended {
             let waits = events.last().is_some_and(|(_, event)| event.event.is_terminal());
             // A record that a killed process did not see acknowledged is noted by the next process.
-            let killed = !evidence.kills.is_empty();
+            let killed = evidence.processes.len() > 1;
             // A branch is continued by a program that explores again, which is a law of its own.
             let other = events.first().is_some_and(|(_, event)| event.depth > 0) || members.contains(id);
             let left = other && (killed || evidence.has_store_failure());

@@ -17,7 +17,7 @@ pub(super) fn accepted(evidence: &Evidence<'_>) -> Result<(), String> {
 }
 
 /// A program that performs a prompt again after a kill continues its branches. Others begin after a recorded end, which can be
-/// one that was not acknowledged: the conversation has gone on then, or a reply of the store was lost.
+/// one that was not acknowledged: the conversation continued then, or a reply of the store was lost.
 pub(super) fn groups(evidence: &Evidence<'_>) -> Result<(), String> {
     let mut open: Option<&Option<LoopId>> = None;
     for entry in &evidence.log.entries {

@@ -38,6 +38,7 @@ fn models() -> Vec<ModelConfig> {
         ModelConfig::vertex("a-project", "europe-west4", "gemini-2.5-pro").with_api_key("ya29.token"),
         ModelConfig::bedrock("eu-west-3", "global.anthropic.claude-opus-4-8")
             .with_api_key("id:secret:session"),
+        ModelConfig::bedrock("eu-west-3", "eu.amazon.nova-pro-v1:0").with_api_key("id:secret:session"),
         ModelConfig::ollama("qwen3-vl").with_api_key("key"),
     ]
     .map(|model| looptree::providers::catalogue::configure(model).with_base_url("http://127.0.0.1:9"))
@@ -312,7 +313,7 @@ fn check_anthropic(name: &str, schema: &Value) {
 
 /// Nova: the root has `type`, `properties` and `required`, and nothing else.
 #[track_caller]
-fn check_bedrock(name: &str, schema: &Value) {
+fn check_nova(name: &str, schema: &Value) {
     check_anthropic(name, schema);
     let keys: Vec<&String> = schema.as_object().unwrap().keys().collect();
     assert!(
@@ -373,7 +374,8 @@ async fn every_vendor_is_told_of_tools_as_it_takes_them() {
                 | ApiProtocol::OpenAiResponses
                 | ApiProtocol::AzureOpenAiResponses => check_openai(name, schema),
                 ApiProtocol::GoogleGenerativeAi | ApiProtocol::GoogleVertex => check_gemini(name, schema),
-                ApiProtocol::BedrockConverseStream => check_bedrock(name, schema),
+                ApiProtocol::BedrockConverseStream if model.id.contains("nova") => check_nova(name, schema),
+                ApiProtocol::BedrockConverseStream => check_anthropic(name, schema),
                 ApiProtocol::OllamaChat => check_ollama(name, schema),
                 other => panic!("{other}"),
             }

@@ -52,7 +52,7 @@ const PHRASES: &[&str] = &[
 ];
 
 /// The phrase of a limit per period that this request alone exceeds. No wait helps, only a shorter request.
-const TOO_LARGE_ALONE: &str = "request too large for";
+const TOO_LARGE_ALONE: &str = "must be reduced in order to run successfully";
 
 /// Phrases of throttling. A text that contains one of them is not an overflow.
 const THROTTLING: &[&str] = &[

@@ -84,8 +84,9 @@ impl Place {
 
     /// Waits until a [`FAMILY`] in the folder has ended with everything that was started here.
     pub(crate) async fn all_gone(&self) {
-        let family: Vec<u32> =
-            ["child", "bare", "stray"].into_iter().filter(|n| self.has(n)).map(|n| self.pid(n)).collect();
+        // A process that is ended while it writes its number leaves an empty file.
+        let number = |name| std::fs::read_to_string(self.path().join(name)).ok()?.trim().parse().ok();
+        let family: Vec<u32> = ["child", "bare", "stray"].into_iter().filter_map(number).collect();
         until("the end of the processes", || {
             self.processes().is_empty() && !family.iter().any(|pid| runs(*pid))
         })

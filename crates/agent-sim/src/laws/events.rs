@@ -7,6 +7,7 @@ use agent_core::{AgentEvent, LoopId, ToolCallId};
 
 use super::Evidence;
 use crate::log::What;
+use crate::process::ID;
 
 /// Every start has its end, in the events that the journal has of each loop.
 pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
@@ -24,7 +25,10 @@ pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
             // A record that a killed process did not see acknowledged is noted by the next process.
             let killed = evidence.processes.len() > 1;
             // A branch is continued by a program that explores again, which is a law of its own.
-            let other = events.first().is_some_and(|(_, event)| event.depth > 0) || members.contains(id);
+            // A sub-agent in the background ends with its process, and its call gets a result that says so.
+            let is_main = id.as_str().strip_prefix(ID).is_some_and(|rest| rest.starts_with('.'));
+            let other =
+                !is_main || events.first().is_some_and(|(_, event)| event.depth > 0) || members.contains(id);
             let left = other && (killed || evidence.has_store_failure());
             if !(waits || left) {
                 return Err(format!("{id} has no end"));

@@ -35,7 +35,7 @@ async fn bytes(turns: usize) -> (u64, u64) {
     let mut agent = BasicAgent::new(ModelConfig::default())
         // With the real clock the size of the file depends a little on how busy the machine is.
         .with_environment(Arc::new(ManualEnvironment::skipping(1_800_000_000_000)))
-        .with_provider(ScriptedProvider::new(replies))
+        .with_provider(ScriptedProvider::new(replies.chain([ScriptedReply::text("done")])))
         .with_session_id("s-1")
         .with_execution_limits(ExecutionLimits::unlimited())
         .with_context_config(None)

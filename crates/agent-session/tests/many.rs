@@ -319,7 +319,7 @@ async fn an_agent_that_is_dropped_during_a_save_releases_its_session_after_it() 
 }
 
 fn calls(count: usize) -> Vec<ScriptedReply> {
-    let calls = (0..count).map(|n| ScriptedReply::call(&format!("c{n}"), "delegate", json!({})));
+    let calls = (0..count).map(|n| ScriptedReply::call(&format!("c{n}"), "delegate", json!({ "n": n })));
     calls.chain([ScriptedReply::text("done")]).collect()
 }
 

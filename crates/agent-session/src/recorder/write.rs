@@ -264,6 +264,11 @@ impl RecordingJournal {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "a bound of a wait that no test and no replay sees")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 /// How long a caller waits for the record of a loop that was dropped.
 const UNWRITTEN_WAIT: Duration = Duration::from_millis(250);
 
@@ -304,7 +309,8 @@ impl Inner {
     /// write that does not end, the outcome is unknown: the session is removed, and the next caller opens it again.
     pub(super) async fn complete_unwritten(&self, slot: &Arc<Slot>) -> Result<(), SessionError> {
         while let Some(pending) = slot.with(|tracked| tracked.unwritten.pop_front()).flatten() {
-            let (mut unwritten, begun) = (Unwritten { slot, pending: Some(pending) }, Instant::now());
+            let mut unwritten = Unwritten { slot, pending: Some(pending) };
+            let begun = now();
             let written = poll_fn(|cx| {
                 let Some(pending) = &mut unwritten.pending else { return Poll::Ready(None) };
                 match pending.as_mut().poll(cx) {

@@ -18,10 +18,11 @@ pub(super) fn reached_limit(run: &Run) -> Option<LimitReason> {
     (count >= most).then_some(LimitReason::Repeats)
 }
 
-/// Returns the maximum number of repetitions; at least 2.
+/// Returns the maximum number of repetitions, at least 2; `None` if the turns of the run have no limit, either.
 fn limit(run: &Run) -> Option<u32> {
-    let most = run.setup.policy.max_repeats;
-    (most > 0).then_some(most.max(2))
+    let policy = &run.setup.policy;
+    let is_bounded = policy.limits.is_some_and(|limits| limits.max_turns.is_some());
+    (is_bounded && policy.max_repeats > 0).then_some(policy.max_repeats.max(2))
 }
 
 /// Tells the model in its last result when it has used half of the repetitions.

@@ -59,8 +59,7 @@ pub struct LoopPolicy {
     pub max_continuations: u32,
     /// How often in a row the model may make the same calls with the same results. At the half of it the model gets a note in a
     /// result, and at this number the run ends. A call that waits for something is no repetition when its result differs.
-    /// Default: [`MAX_REPEATS`]; 0 for no limit.
-    /// Without a maximum number of turns, it does not apply.
+    /// Without a maximum number of turns, it does not apply. Default: [`MAX_REPEATS`]; 0 for no limit.
     #[serde(skip_serializing_if = "is_max_repeats")]
     pub max_repeats: u32,
     /// How failed model calls are retried.

@@ -78,10 +78,6 @@ impl Place {
             .collect()
     }
 
-    pub(crate) fn pid(&self, name: &str) -> u32 {
-        std::fs::read_to_string(self.path().join(name)).unwrap().trim().parse().unwrap()
-    }
-
     /// Waits until a [`FAMILY`] in the folder has ended with everything that was started here.
     pub(crate) async fn all_gone(&self) {
         // A process that is ended while it writes its number leaves an empty file.

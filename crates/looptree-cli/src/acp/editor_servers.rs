@@ -21,7 +21,8 @@ pub(super) fn normalize(line: String) -> String {
         return line;
     }
     let Ok(mut message) = serde_json::from_str::<Value>(&line) else { return line };
-    let opens = matches!(message["method"].as_str(), Some("session/new" | "session/load" | "session/resume"));
+    let method = message.get("method").and_then(Value::as_str);
+    let opens = matches!(method, Some("session/new" | "session/load" | "session/resume"));
     let Some(params) = message.get_mut("params").and_then(Value::as_object_mut).filter(|_| opens) else {
         return line;
     };

@@ -45,7 +45,7 @@ fn an_entry_that_cannot_be_used_is_named_without_its_values_and_the_others_remai
         (json!({"name": "x", "type": "http", "headers": []}), "url is missing"),
     ] {
         let (servers, left_out) = read(&json!([bad, good]));
-        assert_eq!(servers, [good.clone()]);
+        assert_eq!(servers, std::slice::from_ref(&good));
         let [(name, why)] = &*left_out else { panic!("{left_out:?}") };
         assert_eq!(name, "x");
         assert!(why.contains(expect) && !why.contains("hidden"), "{why}");

@@ -149,7 +149,8 @@ fn own_ids(history: &History, model: &ModelConfig) -> Vec<String> {
     let whole =
         |reply: &&AssistantMessage| !matches!(reply.stop_reason, StopReason::Error | StopReason::Aborted);
     let replies = history.units().filter_map(|unit| unit.reply()).filter(whole).filter(|r| r.is_by(model));
-    let ids = replies.flat_map(|reply| reply.tool_calls()).map(|call| call.id.as_str().to_owned());
+    let ids =
+        replies.flat_map(agent_core::AssistantMessage::tool_calls).map(|call| call.id.as_str().to_owned());
     let is_made = |id: &String| id.starts_with("google-fc-") || id.starts_with("vertex-fc-");
     ids.filter(|id| model.api != ApiProtocol::OllamaChat && !is_made(id)).collect()
 }

@@ -36,6 +36,8 @@ pub(crate) struct Evidence<'a> {
 type Law = fn(&Evidence<'_>) -> Result<(), String>;
 
 const LAWS: &[(&str, Law)] = &[
+    // What a store loses violates other laws, too.
+    ("a store has what it acknowledged, and nothing else", store::acknowledged),
     ("every start of an event has its end", events::paired),
     ("receivers get the recorded events in order", events::delivered),
     ("a model receives a conversation that its vendor accepts", conversation::valid),
@@ -51,7 +53,6 @@ const LAWS: &[(&str, Law)] = &[
     ("arguments that do not fit the schema reach no tool", tools::fitting),
     ("an aborted run calls nothing more", tools::aborted),
     ("a run stays within its limits", events::limits),
-    ("a store has what it acknowledged, and nothing else", store::acknowledged),
     ("a deferred call without a result accepts it", store::accepted),
     ("the branches of a prompt begin once", store::groups),
     ("the times of a run do not go back", time::ordered),

@@ -17,19 +17,19 @@ pub(crate) fn plain(schema: &mut Schema) {
     }
 }
 
-/// Removes optional arguments that say nothing. Some models fill each argument, with an empty text or a word for no value.
+/// Removes optional arguments that say nothing. Some models fill each argument, with an empty text or a word for no value. Such a
+/// word can be the name of a file or folder, so that a path is only removed when it is empty.
 pub(crate) fn without_blanks(mut arguments: Value, optional: &[&str]) -> Value {
-    let is_blank = |value: &Value| match value {
+    let is_word = |text: &str| matches!(text, "null" | "None" | "none" | "undefined" | "nil");
+    let is_blank = |name: &str, value: &Value| match value {
         Value::Null => true,
-        Value::String(text) => {
-            matches!(text.trim(), "" | "null" | "None" | "none" | "undefined" | "nil")
-        }
+        Value::String(text) => text.trim().is_empty() || (name != "path" && is_word(text.trim())),
         Value::Array(values) => values.is_empty(),
         Value::Object(members) => members.is_empty(),
         _ => false,
     };
     if let Some(members) = arguments.as_object_mut() {
-        members.retain(|name, value| !(optional.contains(&name.as_str()) && is_blank(value)));
+        members.retain(|name, value| !(optional.contains(&name.as_str()) && is_blank(name, value)));
     }
     arguments
 }

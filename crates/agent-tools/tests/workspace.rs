@@ -130,6 +130,10 @@ async fn no_path_leads_out_of_the_root() {
             continue;
         }
         for path in cases {
+            // An empty optional argument is absent.
+            if path.is_empty() && ["list_files", "search"].contains(&tool.name()) {
+                continue;
+            }
             let result = call(tool.as_ref(), arguments(tool.name(), path)).await;
             let Err(error @ ToolError::Error(_)) = result else {
                 panic!("{} {path:?}: {result:?}", tool.name());

@@ -25,7 +25,7 @@ pub(super) fn paired(evidence: &Evidence<'_>) -> Result<(), String> {
             // A record that a killed process did not see acknowledged is noted by the next process.
             let killed = evidence.processes.len() > 1;
             // A branch is continued by a program that explores again, which is a law of its own.
-            // A sub-agent in the background ends with its process, and its call gets a result that says so.
+            // A sub-agent in the background ends with its process, and its call gets a result that states it.
             let is_main = id.as_str().strip_prefix(ID).is_some_and(|rest| rest.starts_with('.'));
             let other =
                 !is_main || events.first().is_some_and(|(_, event)| event.depth > 0) || members.contains(id);
